@@ -1,0 +1,11 @@
+//! An OpenTelemetry profiling signal exporter for Python.
+//!
+//! The way of a sample, and the order in which to read:
+//!
+//! ```text
+//! exporter-ebpf ─ ring buffer → sampler → unwind → symbolize → aggregate → otlp → deliver
+//!                   beside it:  process · interpreter/python
+//! ```
+
+pub mod aggregate;
+pub mod process;

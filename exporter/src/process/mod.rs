@@ -1,0 +1,3 @@
+//! Processes: pid + start time → identity, mappings, service.
+
+pub mod identity;
