@@ -39,6 +39,8 @@ pub mod record_kind {
 /// # Safety
 /// The type must be `repr(C)`, made of integers without implicit padding.
 pub unsafe trait Wire: Copy + 'static {}
+// SAFETY: a plain integer.
+unsafe impl Wire for u32 {}
 
 /// Asserts at compile time the size of a wire type and the offset of each named field.
 #[macro_export]

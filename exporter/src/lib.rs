@@ -9,3 +9,5 @@
 
 pub mod aggregate;
 pub mod process;
+pub mod sampler;
+pub mod sys;
