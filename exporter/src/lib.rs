@@ -8,4 +8,7 @@
 //! ```
 
 pub mod aggregate;
+pub mod interpreter;
 pub mod process;
+pub mod remote_memory;
+pub mod sys;

@@ -1,0 +1,3 @@
+//! Calls of the operating system: all `unsafe` of the user side is in here.
+
+pub mod remote_read;
