@@ -11,7 +11,7 @@ use exporter_common::limits::{MAX_FILE_BYTES, MAX_LINE_TABLE_BYTES, MAX_NAME_BYT
 use exporter_common::record_kind;
 use exporter_common::sample::FRAME_UNNAMED;
 
-use crate::memory::{Memory, at_most, mask, mix};
+use crate::memory::{Memory, at_most, mask, mix, room};
 use crate::walk::{CODE_BUFFER, Walk, word_at};
 
 /// Offset of `ob_type` in every object, and of `ob_size` in those with a variable part.
@@ -20,7 +20,7 @@ const OB_SIZE: usize = 2;
 /// A string is looked at from its length on; 48 bytes hold length, hash, state and 16 characters
 /// (no string object is shorter: its allocation is 64 bytes).
 const TEXT_HEAD: u64 = 16;
-const TEXT_BYTES: u32 = 48;
+const TEXT_BYTES: u64 = 48;
 const COMPACT_AND_ASCII: u32 = 0x60;
 const ASCII: u32 = 0x40;
 
@@ -55,9 +55,9 @@ pub fn inspect<M: Memory, S: CodeSink>(
         // The lowest bit keeps whether the frame is named; it is no part of the fingerprint.
         return Some((fingerprint & !1, if fingerprint & 1 == 0 { 0 } else { FRAME_UNNAMED }));
     }
-    let length = at_most::<{ CODE_BUFFER as u32 }>(walk.process.code_bytes as u64) as u32;
+    let length = at_most::<{ CODE_BUFFER as u32 }>(walk.process.code_bytes as u64);
     // SAFETY: the code buffer has CODE_BUFFER bytes.
-    if !unsafe { memory.read(walk.code_buffer.as_mut_ptr().cast(), length, address) } {
+    if !memory.read(unsafe { room(walk.code_buffer.as_mut_ptr().cast(), length) }, address) {
         return None;
     }
     if walk.code_buffer[OB_TYPE] != walk.process.code_type {
@@ -105,8 +105,8 @@ fn fingerprint<M: Memory>(walk: &mut Walk, memory: &M) -> u64 {
     // SAFETY: the text buffer has 128 bytes; the two reads fill 48 each. An unreadable string leaves
     // what was there before; it is unnamed either way.
     unsafe {
-        memory.read(text.cast(), TEXT_BYTES, name.wrapping_add(TEXT_HEAD));
-        memory.read(text.add(8).cast(), TEXT_BYTES, file.wrapping_add(TEXT_HEAD));
+        memory.read(room(text.cast(), TEXT_BYTES), name.wrapping_add(TEXT_HEAD));
+        memory.read(room(text.add(8).cast(), TEXT_BYTES), file.wrapping_add(TEXT_HEAD));
     }
     let words = &walk.text_buffer;
     for index in [0, 1, 4, 5, 8, 9, 12, 13] {
@@ -150,7 +150,7 @@ fn copy_text<M: Memory, const LIMIT: u32>(
     };
     let bytes = at_most::<LIMIT>(length.wrapping_mul(size));
     // SAFETY: the caller keeps LIMIT bytes free behind `to`.
-    if !unsafe { memory.read(to, bytes as u32, object.wrapping_add(data as u64)) } {
+    if !memory.read(unsafe { room(to, bytes) }, object.wrapping_add(data as u64)) {
         return None;
     }
     Some(Text { length: length as u32, bytes, kind: size as u8 })
@@ -198,7 +198,7 @@ fn send<M: Memory, S: CodeSink>(
     let table_bytes = at_most::<{ MAX_LINE_TABLE_BYTES as u32 }>(table_length);
     // SAFETY: as above.
     let table_read = unsafe {
-        memory.read(scratch.add(length), table_bytes as u32, table.wrapping_add(process.bytes_data as u64))
+        memory.read(room(scratch.add(length), table_bytes), table.wrapping_add(process.bytes_data as u64))
     };
     if !table_read {
         return false;

@@ -2,27 +2,32 @@
 
 /// The memory of the process whose stack is walked.
 pub trait Memory {
-    /// Copies `length` bytes at `address` of the target to `to`; false when any of them is unreadable.
-    ///
-    /// # Safety
-    /// `to` must be valid for writes of `length` bytes.
-    unsafe fn read(&self, to: *mut u8, length: u32, address: u64) -> bool;
+    /// Fills `to` from `address` of the target on; false when any of it is unreadable.
+    fn read(&self, to: &mut [u8], address: u64) -> bool;
 
     /// One 64-bit word.
     #[inline(always)]
     fn word(&self, address: u64) -> Option<u64> {
-        let mut value = 0u64;
-        // SAFETY: `value` is 8 writable bytes.
-        if unsafe { self.read((&raw mut value).cast(), 8, address) } { Some(value) } else { None }
+        let mut value = [0u8; 8];
+        if self.read(&mut value, address) { Some(u64::from_ne_bytes(value)) } else { None }
     }
 
     /// One 32-bit word.
     #[inline(always)]
     fn half(&self, address: u64) -> Option<u32> {
-        let mut value = 0u32;
-        // SAFETY: `value` is 4 writable bytes.
-        if unsafe { self.read((&raw mut value).cast(), 4, address) } { Some(value) } else { None }
+        let mut value = [0u8; 4];
+        if self.read(&mut value, address) { Some(u32::from_ne_bytes(value)) } else { None }
     }
+}
+
+/// `length` bytes from `to` on as a slice, for a read.
+///
+/// # Safety
+/// They must be writable and nobody else's meanwhile.
+#[inline(always)]
+pub unsafe fn room<'a>(to: *mut u8, length: u64) -> &'a mut [u8] {
+    // SAFETY: as the caller promises.
+    unsafe { core::slice::from_raw_parts_mut(to, length as usize) }
 }
 
 /// `value & M`, in a form that LLVM cannot drop because an earlier branch implied it: the verifier

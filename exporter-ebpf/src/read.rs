@@ -10,9 +10,10 @@ pub struct User;
 
 impl Memory for User {
     #[inline(always)]
-    unsafe fn read(&self, to: *mut u8, length: u32, address: u64) -> bool {
-        // SAFETY: the caller gives writable memory; the helper checks the user address.
-        unsafe { bpf_probe_read_user(to.cast::<c_void>(), length, address as *const c_void) == 0 }
+    fn read(&self, to: &mut [u8], address: u64) -> bool {
+        let length = to.len() as u32;
+        // SAFETY: `to` is writable; the helper checks the user address.
+        unsafe { bpf_probe_read_user(to.as_mut_ptr().cast::<c_void>(), length, address as *const c_void) == 0 }
     }
 }
 

@@ -11,7 +11,7 @@ use exporter_common::sample::{FRAME_ENTRY, PythonFrameRecord};
 use exporter_common::walk_status;
 
 use crate::code::{self, CodeSink};
-use crate::memory::{Memory, at_most, mask};
+use crate::memory::{Memory, at_most, mask, room};
 
 /// Bytes of a frame's head that fit the buffer.
 pub const FRAME_BUFFER: usize = 128;
@@ -65,6 +65,26 @@ fn byte_at(buffer: *const u64, offset: u16) -> u8 {
 }
 
 impl Walk {
+    /// A walk that has not begun.
+    pub const fn new(process: PythonProcess) -> Self {
+        Self {
+            process,
+            thread_pointer: 0,
+            thread_state: 0,
+            frame: 0,
+            cframe: 0,
+            sequence: 1,
+            pid: 0,
+            records: 0,
+            status: walk_status::NO_THREAD_STATE as u32,
+            budget: 0,
+            frame_buffer: [0; FRAME_BUFFER / 8],
+            code_buffer: [0; CODE_BUFFER / 8],
+            text_buffer: [0; 16],
+            seen: [[0; 3]; SEEN_SLOTS],
+        }
+    }
+
     /// Finds the first frame of the thread state. False (with `status` set) when there is none.
     #[inline(always)]
     pub fn begin<M: Memory>(&mut self, memory: &M) -> bool {
@@ -97,9 +117,9 @@ impl Walk {
         sink: &mut S,
     ) -> bool {
         let address = self.frame;
-        let length = at_most::<{ FRAME_BUFFER as u32 }>(self.process.frame_bytes as u64) as u32;
+        let length = at_most::<{ FRAME_BUFFER as u32 }>(self.process.frame_bytes as u64);
         // SAFETY: the frame buffer has FRAME_BUFFER bytes.
-        if !unsafe { memory.read(self.frame_buffer.as_mut_ptr().cast(), length, address) } {
+        if !memory.read(unsafe { room(self.frame_buffer.as_mut_ptr().cast(), length) }, address) {
             self.status = walk_status::FRAME_FAULT as u32;
             return false;
         }

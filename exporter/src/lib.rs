@@ -8,6 +8,8 @@
 //! ```
 
 pub mod aggregate;
+pub mod interpreter;
 pub mod process;
 pub mod sampler;
+pub mod remote_memory;
 pub mod sys;

@@ -1,3 +1,6 @@
-//! All unsafe code of the user side; every other module forbids it.
+//! Calls of the operating system: all `unsafe` of the user side is in here.
 
+pub mod clock;
+pub mod poll;
+pub mod remote_read;
 pub mod wire;

@@ -1,0 +1,3 @@
+//! Language runtimes: finding them in a process, and reading what their stacks refer to.
+
+pub mod python;
