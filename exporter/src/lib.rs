@@ -13,3 +13,6 @@ pub mod process;
 pub mod sampler;
 pub mod remote_memory;
 pub mod sys;
+pub mod pipeline;
+pub mod symbolize;
+pub mod unwind;

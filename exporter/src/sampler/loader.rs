@@ -59,9 +59,15 @@ pub enum LoadError {
     },
 }
 
+/// The programs in the kernel; dropping them detaches and unloads them.
+pub struct Programs {
+    ebpf: Ebpf,
+}
+
 /// Programs in the kernel, and the maps through which to talk to them.
 pub struct Sampler {
-    ebpf: Ebpf,
+    /// The programs.
+    pub programs: Programs,
     /// Processes whose stacks are walked, by pid.
     pub processes: HashMap<MapData, u32, MapValue<PythonProcess>>,
     /// Samples and code records.
@@ -120,10 +126,12 @@ impl Sampler {
             records: RingBuf::try_from(records).map_err(wrong)?,
             events: RingBuf::try_from(events).map_err(wrong)?,
             counters: PerCpuArray::try_from(counters).map_err(wrong)?,
-            ebpf,
+            programs: Programs { ebpf },
         })
     }
+}
 
+impl Programs {
     /// Starts sampling on every CPU that is online, once each `period_ns` of CPU time.
     ///
     /// # Errors

@@ -16,3 +16,20 @@ pub fn since_boot() -> io::Result<Duration> {
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
     Ok(Duration::from_secs(seconds) + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or_default()))
 }
+
+/// Nanoseconds to add to `CLOCK_MONOTONIC` to have nanoseconds since the Unix epoch.
+///
+/// # Errors
+///
+/// When the kernel lacks the clock.
+pub fn monotonic_to_unix_ns() -> io::Result<u64> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec that outlives the call, which only writes to it.
+    if unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let monotonic = Duration::from_secs(u64::try_from(time.tv_sec).unwrap_or_default())
+        + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or_default());
+    let unix = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Ok(u64::try_from(unix.saturating_sub(monotonic).as_nanos()).unwrap_or_default())
+}

@@ -5,5 +5,6 @@
 //! code record or address → code_object → line_table → line
 //! ```
 
+pub mod fingerprint;
 pub mod line_table;
 pub mod text;

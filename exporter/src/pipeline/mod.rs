@@ -1,0 +1,4 @@
+//! The stages wired together.
+
+pub mod profiler;
+pub mod tracker;

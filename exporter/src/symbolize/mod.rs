@@ -1,0 +1,3 @@
+//! Frame records → named frames.
+
+pub mod python;
