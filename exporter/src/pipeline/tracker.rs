@@ -194,7 +194,12 @@ impl Tracker {
             Err(error) => error,
         };
         match &error {
-            NotPython::NotYet if self.retry(pid, start_ticks, selected) => return,
+            // A layout that is not believed may be that of an interpreter which is just starting.
+            NotPython::NotYet | NotPython::LayoutNotBelieved(_)
+                if self.retry(pid, start_ticks, selected) =>
+            {
+                return;
+            }
             NotPython::NotYet | NotPython::NoRuntime => {}
             NotPython::Unreadable(_) if stat::is_gone(pid, start_ticks) => {
                 self.retries.remove(&pid);
@@ -252,7 +257,7 @@ impl Tracker {
     }
 
     fn put(&mut self, pid: u32, layout: PythonProcess) {
-        if let Err(error) = self.map.insert(pid, MapValue(layout), 0) {
+        if let Err(error) = self.map.insert(&pid, &MapValue(layout), 0) {
             self.counters.no_room += 1;
             tracing::debug!(pid, "process map: {error}");
         }
