@@ -8,4 +8,8 @@
 //! ```
 
 pub mod aggregate;
+pub mod cli;
+pub mod commands;
+pub mod config;
+pub mod exit;
 pub mod process;
