@@ -227,12 +227,17 @@ where
     Cli::try_parse_from(arguments).map_err(|error| {
         // Nothing can be said about a closed terminal to that terminal.
         error.print().ok();
-        if error.use_stderr() {
-            Exit::Usage
-        } else {
-            Exit::Success
-        }
+        exit_of(&error)
     })
+}
+
+/// How to end after `error`, which in clap may also be a wish for help.
+fn exit_of(error: &clap::Error) -> Exit {
+    if error.use_stderr() {
+        Exit::Usage
+    } else {
+        Exit::Success
+    }
 }
 
 fn parse_rate(text: &str) -> Result<u32, String> {
@@ -274,7 +279,8 @@ mod tests {
     use super::*;
 
     fn parse_line(line: &str) -> Result<Cli, Exit> {
-        parse(std::iter::once("otel-profile-exporter").chain(line.split_whitespace()))
+        let arguments = std::iter::once("otel-profile-exporter").chain(line.split_whitespace());
+        Cli::try_parse_from(arguments).map_err(|error| exit_of(&error))
     }
 
     #[test]

@@ -5,6 +5,9 @@ use std::time::Duration;
 /// What a duration may look like, for messages.
 pub const ALLOWED: &str = "a duration such as 500ms, 5s or 1m30s (units: ms, s, m, h)";
 
+/// Durations are whole milliseconds, so that what [`format`] shows is what is in effect.
+const NANOS_PER_MILLI: u32 = 1_000_000;
+
 /// Reads a duration. A number without a unit is refused: seconds and milliseconds are too easily confused.
 ///
 /// # Errors
@@ -42,6 +45,11 @@ pub fn parse(text: &str) -> Result<Duration, String> {
             None => return Err(format!("`{text}` is not a duration: expected {ALLOWED}")),
         }
         rest = next;
+    }
+    if !total.subsec_nanos().is_multiple_of(NANOS_PER_MILLI) {
+        return Err(format!(
+            "`{text}` is finer than a millisecond: expected {ALLOWED}"
+        ));
     }
     Ok(total)
 }
@@ -81,7 +89,17 @@ mod tests {
 
     #[test]
     fn what_is_no_duration_is_refused_with_the_form_that_is() {
-        for text in ["", "5", "s", "-5s", "5 s", "5d", "1..5s", "99999999999999999999h"] {
+        for text in [
+            "",
+            "5",
+            "s",
+            "-5s",
+            "5 s",
+            "5d",
+            "1..5s",
+            "0.1ms",
+            "99999999999999999999h",
+        ] {
             let message = parse(text).unwrap_err();
             assert!(message.contains("500ms"), "{text}: {message}");
         }

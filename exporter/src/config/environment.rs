@@ -28,6 +28,10 @@ const COMPRESSION: [&str; 2] = [
     "OTEL_EXPORTER_OTLP_PROFILES_COMPRESSION",
     "OTEL_EXPORTER_OTLP_COMPRESSION",
 ];
+const PROTOCOL: [&str; 2] = [
+    "OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL",
+    "OTEL_EXPORTER_OTLP_PROTOCOL",
+];
 
 /// Fills in what is still at its default.
 pub(super) fn apply(config: &mut Config, variables: Variables<'_>) {
@@ -77,6 +81,15 @@ pub(super) fn apply(config: &mut Config, variables: Variables<'_>) {
             .map_err(|problem| format!("{problem}; allowed: none, gzip"))?;
         Ok(())
     });
+    let protocol = PROTOCOL.into_iter().find_map(|name| {
+        let value = variables(name)?.trim().to_owned();
+        (!value.is_empty()).then_some((name, value))
+    });
+    if let Some((name, value)) = protocol.filter(|(_, value)| value != "grpc") {
+        warnings.push(format!(
+            "{name} is ignored: `{value}` is not built yet; profiles go by grpc"
+        ));
+    }
 }
 
 /// `key1=value1,key2=value2`, values percent-encoded.
@@ -166,10 +179,11 @@ mod tests {
             (COMPRESSION[0], "lz4"),
             (TIMEOUT_MS[0], "5s"),
             (HEADERS[0], "a=s3cr3t%zz"),
+            (PROTOCOL[1], "http/json"),
         ];
         let config = with(&table, "");
         assert_eq!(config.export, Config::default().export);
-        assert_eq!(config.warnings.len(), 3, "{:?}", config.warnings);
+        assert_eq!(config.warnings.len(), 4, "{:?}", config.warnings);
         assert!(!config.warnings.concat().contains("s3cr3t"));
     }
 }

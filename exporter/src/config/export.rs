@@ -122,7 +122,7 @@ pub fn parse_endpoint(text: &str) -> Result<String, String> {
     if authority.host().is_empty() {
         return Err("has no host".to_owned());
     }
-    if authority.as_str().len() > authority.host().len() && authority.port_u16().is_none() {
+    if authority.as_str().len() > authority.host().len() && authority.port_u16().unwrap_or(0) == 0 {
         return Err("has a wrong port".to_owned());
     }
     if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
@@ -263,6 +263,8 @@ mod tests {
             "http://me:pass@c",
             "http://c:4317/v1",
             "http://c:99999",
+            "c:0",
+            "c:",
             "a b",
         ] {
             let message = parse_endpoint(text).unwrap_err();

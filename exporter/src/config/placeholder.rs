@@ -36,9 +36,11 @@ pub(super) fn expand(text: &str, variables: Variables<'_>) -> Result<String, Str
 /// The value of what stands between the braces.
 fn resolve(inner: &str, variables: Variables<'_>) -> Result<String, String> {
     let Some(reference) = inner.strip_prefix("env:") else {
-        return Err(format!(
-            "`${{{inner}}}` is not a reference; allowed: ${{env:NAME}} or ${{env:NAME:-default}}"
-        ));
+        // What stands there may be part of a secret, so it is not repeated.
+        return Err(
+            "`${` begins no reference; allowed: ${env:NAME}, ${env:NAME:-default}, `$$` for a plain `$`"
+                .to_owned(),
+        );
     };
     let (name, default) = match reference.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
@@ -46,7 +48,7 @@ fn resolve(inner: &str, variables: Variables<'_>) -> Result<String, String> {
     };
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(word) {
-        return Err(format!("`{name}` is not the name of an environment variable"));
+        return Err("what follows `${env:` is not the name of an environment variable".to_owned());
     }
     match (variables(name), default) {
         (Some(value), Some(default)) if value.is_empty() => Ok(default.to_owned()),
@@ -93,6 +95,10 @@ mod tests {
         );
         assert!(expand("${HOST}", &table).unwrap_err().contains("${env:NAME}"));
         assert!(expand("${env:HOST", &table).unwrap_err().contains("without"));
-        assert!(expand("${env:1 x}", &table).unwrap_err().contains("not the name"));
+        assert!(
+            expand("${env:1 x}", &table)
+                .unwrap_err()
+                .contains("is not the name")
+        );
     }
 }

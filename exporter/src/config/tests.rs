@@ -131,6 +131,24 @@ fn the_effective_configuration_loads_again_and_hides_secrets() {
 }
 
 #[test]
+fn no_fault_repeats_a_headers_value() {
+    for value in [
+        "${s3cr3t}",
+        "${env:s3-cr3t}",
+        "*s3cr3t",
+        "!s3cr3t x",
+        "[s3cr3t]",
+        "\"s3cr3t\\u00e9\"",
+        "&s3cr3t *x",
+    ] {
+        for fault in faults(&format!("export:\n  headers:\n    key: {value}\n")) {
+            let shown = format!("{fault} {fault:?}");
+            assert!(!shown.contains("s3cr3t") && !shown.contains("s3-cr3t"), "{shown}");
+        }
+    }
+}
+
+#[test]
 fn a_missing_file_is_one_fault_that_names_it() {
     let faults = load(Path::new("/nonexistent/c.yaml")).unwrap_err();
     assert!(
