@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         target.clear();
         for (header, (header_line, node)) in &inner.entries {
             let key = inner.key(header);
-            let Some((name, value)) = self.scalar(node, &key, "text", |text| parse(header, text)) else {
+            let Some((name, value)) = self.scalar(node, &key, "", |text| parse(header, text)) else {
                 continue;
             };
             if target.insert(name, value).is_some() {
