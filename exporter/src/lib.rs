@@ -8,6 +8,10 @@
 //! ```
 
 pub mod aggregate;
+pub mod cli;
+pub mod commands;
+pub mod config;
+pub mod exit;
 pub mod interpreter;
 pub mod process;
 pub mod sampler;

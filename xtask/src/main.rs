@@ -1,31 +1,36 @@
-//! Chores of the project: `cargo xtask COMMAND`.
+//! The project's own chores: `cargo xtask COMMAND`. One line of the match below a command, one file a command.
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
-
 mod build_ebpf;
+mod file_size;
 
+/// What `cargo xtask` prints without a known command.
 const USAGE: &str = "usage: cargo xtask COMMAND
+
+commands:
   build-ebpf   build the eBPF object and put it where the exporter embeds it
-  check-ebpf   fail unless the checked-in object is what the sources give";
+  check-ebpf   fail unless the checked-in object is what the sources give
+  file-size    fail when a source file is longer than a reader holds in mind (500 lines)";
 
 fn main() -> ExitCode {
-    match run() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    let result = match arguments.first().map(String::as_str) {
+        Some("build-ebpf") => build_ebpf::build(root),
+        Some("check-ebpf") => build_ebpf::check(root),
+        Some("file-size") => file_size::run(),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(64);
+        }
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
         }
-    }
-}
-
-fn run() -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the workspace has no folder")?;
-    match std::env::args().nth(1).as_deref() {
-        Some("build-ebpf") => build_ebpf::build(root),
-        Some("check-ebpf") => build_ebpf::check(root),
-        _ => bail!("{USAGE}"),
     }
 }

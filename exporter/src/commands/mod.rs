@@ -1,0 +1,3 @@
+//! One verb of the command line a file, each thin: read, call, print, say how to end.
+
+pub mod check_config;
