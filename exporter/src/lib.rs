@@ -8,4 +8,6 @@
 //! ```
 
 pub mod aggregate;
+pub mod otlp;
 pub mod process;
+pub mod sinks;
