@@ -8,6 +8,7 @@ pub mod profile;
 pub mod read;
 pub mod resource;
 pub mod split;
+pub mod validate;
 
 #[cfg(test)]
 pub(crate) mod fixture;
