@@ -135,7 +135,7 @@ pub struct RecordArgs {
     )]
     pub formats: Vec<RecordFormat>,
     /// What tells two Python frames apart.
-    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Granularity::Function)]
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Granularity::Line)]
     pub granularity: Granularity,
     /// Put the thread at the root of each stack.
     #[arg(long)]
