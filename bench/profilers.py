@@ -175,6 +175,10 @@ class System:
         self.log = out + "/agent.log"
         self.p = subprocess.Popen(cmd, stdout=open(self.log, "w"), stderr=subprocess.STDOUT)
         time.sleep(1.0 if wait else 0)
+        if wait and self.p.poll() is not None:
+            self.sink.send_signal(signal.SIGINT)
+            with open(self.log, errors="replace") as f:
+                raise SystemExit("%s ended at once with %s: %s" % (name, self.p.returncode, f.read()[-500:].strip()))
 
     def wait_first(self, secs=30):
         """Wait until first.json is there: some agents begin to sample seconds after they say that they have attached."""
