@@ -5,10 +5,12 @@ method chains, long jumps forward and back, and one function of some 20,000 stat
 stand in a file that is generated beside the truth (or in a temporary folder).
 
 Truth: each `burn` is called at a place of its own; the caller lines in its chains are what the interpreter says of the
-call. `lines` of the functions far and huge is every line that a sample's leaf may have there.
+call. `lines` of the functions far and huge is every line that a sample's leaf may have there. `codes` lists {name, file,
+first_line, lines} of every code object of both files: no frame may show another line than these.
 """
 import os
 import shutil
+import sys
 import tempfile
 
 import _case
@@ -193,6 +195,14 @@ def generated(jump, statements, path):
     return space["far"], space["huge"]
 
 
+def codes(code):
+    """This code object and all that it holds."""
+    yield {"name": code.co_name, "file": code.co_filename, "first_line": code.co_firstlineno, "lines": _case.code_lines(code)}
+    for const in code.co_consts:
+        if hasattr(const, "co_consts"):
+            yield from codes(const)
+
+
 def main():
     global SECONDS
     p = _case.parser(__doc__)
@@ -209,7 +219,8 @@ def main():
     far(T, cpu, args.seconds)
     huge(T, cpu, 5 * args.seconds)
     code = huge.__code__
-    T.write(args, generated=path, line_table_bytes=len(getattr(code, "co_linetable", None) or code.co_lnotab))
+    every = list(codes(sys._getframe(1).f_code)) + list(codes(far.__code__)) + list(codes(code))
+    T.write(args, generated=path, codes=every, line_table_bytes=len(getattr(code, "co_linetable", None) or code.co_lnotab))
     if folder:
         shutil.rmtree(folder)
 
