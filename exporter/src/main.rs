@@ -1,9 +1,22 @@
-//! The command.
-fn main() {
-    let mut s = match otel_profile_exporter::sampler::loader::Sampler::load(10_000_000) { Ok(s) => s, Err(e) => { eprintln!("{e}"); std::process::exit(1) } };
-    if let Err(e) = s.attach(10_000_000) { eprintln!("{e}"); }
-    std::thread::sleep(std::time::Duration::from_secs(1));
-    let mut n = 0;
-    while let Some(item) = s.events.next() { n += 1; if n < 4 { eprintln!("{:?}", otel_profile_exporter::sampler::decode::decode(&item)); } }
-    eprintln!("{n} {:?}", otel_profile_exporter::sampler::counters::read(&s.counters));
+//! The command `otel-profile-exporter`: a verb each, see `commands/`.
+
+use std::io;
+use std::process::ExitCode;
+
+use otel_profile_exporter::cli::{self, Command};
+use otel_profile_exporter::commands;
+use tracing_subscriber::EnvFilter;
+
+fn main() -> ExitCode {
+    let cli = match cli::parse(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(exit) => return exit.into(),
+    };
+    let filter = EnvFilter::try_from_env("OTEL_PROFILE_EXPORTER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    match cli.command {
+        Command::Record(arguments) => commands::record::run(&arguments),
+        Command::CheckConfig(arguments) => commands::check_config::run(&arguments.file).into(),
+        _ => ExitCode::from(64),
+    }
 }

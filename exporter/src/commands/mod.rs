@@ -1,3 +1,4 @@
 //! One verb of the command line a file, each thin: read, call, print, say how to end.
 
 pub mod check_config;
+pub mod record;

@@ -2,3 +2,4 @@
 
 pub mod profiler;
 pub mod tracker;
+pub mod stop;
