@@ -8,6 +8,7 @@
 //! ```
 
 pub mod aggregate;
+pub mod deliver;
 pub mod otlp;
 pub mod process;
 pub mod sinks;
