@@ -11,4 +11,5 @@ pub mod aggregate;
 pub mod deliver;
 pub mod otlp;
 pub mod process;
+pub mod receive;
 pub mod sinks;
