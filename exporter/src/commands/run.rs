@@ -10,7 +10,7 @@ use crate::config::{Compression, Config, Fault};
 use crate::deliver::backoff::Backoff;
 use crate::deliver::exporter::{Delivery, DeliveryConfig, Sender};
 use crate::deliver::grpc::GrpcConfig;
-use crate::deliver::queue::{DEFAULT_MAX_BYTES, Queue};
+use crate::deliver::queue::{self, Queue};
 use crate::exit::Exit;
 use crate::otlp::{split, validate};
 use crate::pipeline::profiler::{Options, Profiler};
@@ -23,6 +23,9 @@ const TURN: Duration = Duration::from_millis(100);
 const FIRST_WINDOW: Duration = Duration::from_millis(500);
 /// How long the last windows may take to be delivered when the exporter ends.
 const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
+/// Growth of the pause between tries, and its jitter, as in the Collector.
+const MULTIPLIER: f64 = 1.5;
+const JITTER: f64 = 0.5;
 
 /// Runs the daemon.
 pub fn run(arguments: &RunArgs) -> Exit {
@@ -60,7 +63,7 @@ fn daemon(config: &Config) -> Result<()> {
         .enable_all()
         .build()
         .context("starting the delivery")?;
-    let queue = Queue::new(config.export.sending_queue.queue_size, DEFAULT_MAX_BYTES);
+    let queue = Queue::new(config.export.sending_queue.queue_size, queue::DEFAULT_MAX_BYTES);
     let delivery = {
         let _inside = runtime.enter();
         Delivery::spawn(&delivery_config(config)?, queue)?
@@ -110,7 +113,7 @@ fn delivery_config(config: &Config) -> Result<DeliveryConfig> {
     let export = &config.export;
     let retry = &export.retry_on_failure;
     let backoff = if retry.enabled {
-        Backoff::new(retry.initial_interval, retry.max_interval, retry.max_elapsed_time)
+        Backoff::new(retry.initial_interval, retry.max_interval, MULTIPLIER, JITTER, retry.max_elapsed_time)
             .context("retry_on_failure")?
     } else {
         Backoff::never()

@@ -43,6 +43,11 @@ impl Default for Backoff {
 }
 
 impl Backoff {
+    /// Never tries again.
+    pub fn never() -> Self {
+        Self { max_elapsed: Duration::from_nanos(1), ..Self::default() }
+    }
+
     /// A policy; `max_elapsed` of zero means to retry without end, as in the Collector.
     pub fn new(
         initial: Duration,

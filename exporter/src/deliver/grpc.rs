@@ -5,7 +5,7 @@ use std::time::Duration;
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
 use opentelemetry_proto::tonic::collector::profiles::v1development::profiles_service_client::ProfilesServiceClient;
 use tonic::codec::CompressionEncoding;
-use tonic::metadata::MetadataValue;
+use tonic::metadata::{Ascii, MetadataKey, MetadataValue};
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 
@@ -21,7 +21,7 @@ pub const DEVELOPMENT_VERSION: &str = "1";
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where and how to send.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct GrpcConfig {
     /// `http://host:port` or `host:port`.
     pub endpoint: String,
@@ -29,6 +29,21 @@ pub struct GrpcConfig {
     pub timeout: Duration,
     /// Compress requests by gzip.
     pub gzip: bool,
+    /// Further metadata of every request, by lower-case name; values are secrets.
+    pub headers: Vec<(String, String)>,
+}
+
+impl std::fmt::Debug for GrpcConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { endpoint, timeout, gzip, headers } = self;
+        let names: Vec<&String> = headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("GrpcConfig")
+            .field("endpoint", endpoint)
+            .field("timeout", timeout)
+            .field("gzip", gzip)
+            .field("headers", &names)
+            .finish()
+    }
 }
 
 impl Default for GrpcConfig {
@@ -37,6 +52,7 @@ impl Default for GrpcConfig {
             endpoint: "http://localhost:4317".to_owned(),
             timeout: DEFAULT_TIMEOUT,
             gzip: false,
+            headers: Vec::new(),
         }
     }
 }
@@ -53,6 +69,12 @@ pub enum EndpointError {
         #[source]
         source: tonic::transport::Error,
     },
+    /// A header that gRPC cannot carry.
+    #[error("header {name:?} cannot be sent: names are lower-case ASCII, values printable ASCII")]
+    Header {
+        /// Its name; the value is a secret.
+        name: String,
+    },
     /// A scheme that this client does not speak.
     #[error("endpoint {endpoint:?} has a scheme that is not supported; use http://host:port")]
     Scheme {
@@ -66,6 +88,16 @@ pub enum EndpointError {
 pub struct GrpcClient {
     client: ProfilesServiceClient<Channel>,
     timeout: Duration,
+    headers: Vec<Header>,
+}
+
+type Header = (MetadataKey<Ascii>, MetadataValue<Ascii>);
+
+/// A header as metadata; marked as sensitive, so that nothing prints its value.
+fn header(name: &str, value: &str) -> Option<Header> {
+    let mut value: MetadataValue<Ascii> = value.parse().ok()?;
+    value.set_sensitive(true);
+    Some((name.parse().ok()?, value))
 }
 
 impl GrpcClient {
@@ -75,6 +107,7 @@ impl GrpcClient {
             endpoint,
             timeout,
             gzip,
+            headers,
         } = config;
         let url = match endpoint.split_once("://") {
             None => format!("http://{endpoint}"),
@@ -101,9 +134,14 @@ impl GrpcClient {
         if *gzip {
             client = client.send_compressed(CompressionEncoding::Gzip);
         }
+        let headers = headers
+            .iter()
+            .map(|(name, value)| header(name, value).ok_or_else(|| EndpointError::Header { name: name.clone() }))
+            .collect::<Result<_, _>>()?;
         Ok(Self {
             client,
             timeout: *timeout,
+            headers,
         })
     }
 
@@ -115,6 +153,9 @@ impl GrpcClient {
         request
             .metadata_mut()
             .insert(DEVELOPMENT_VERSION_KEY, version);
+        for (name, value) in &self.headers {
+            request.metadata_mut().insert(name.clone(), value.clone());
+        }
         let mut client = self.client.clone();
         match tokio::time::timeout(self.timeout, client.export(request)).await {
             Ok(Ok(response)) => of_response(response.into_inner()),
