@@ -16,6 +16,8 @@ use crate::deliver::backoff::Backoff;
 use crate::deliver::grpc::{EndpointError, GrpcClient, GrpcConfig};
 use crate::deliver::outcome::Outcome;
 use crate::deliver::queue::{Queue, Queued};
+use crate::otlp::halve::halve;
+use crate::otlp::read::sample_count;
 
 /// One message of a kind at most this often.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
@@ -70,7 +72,7 @@ pub struct DeliveryConfig {
 pub struct Delivery {
     queue: Queue,
     counters: Arc<Counters>,
-    /// Requests in the hands of the task, for the count at shutdown.
+    /// Samples in the hands of the task, for the count at shutdown.
     in_hand: Arc<AtomicU64>,
     task: JoinHandle<()>,
 }
@@ -85,9 +87,10 @@ impl Delivery {
             backoff: config.backoff,
             endpoint: config.grpc.endpoint.clone(),
             counters: Arc::clone(&counters),
+            in_hand: Arc::clone(&in_hand),
             warned: HashMap::new(),
         };
-        let task = tokio::spawn(worker.run(queue.clone(), Arc::clone(&in_hand)));
+        let task = tokio::spawn(worker.run(queue.clone()));
         Ok(Self {
             queue,
             counters,
@@ -117,10 +120,9 @@ impl Delivery {
     /// Sends what is left, for at most `deadline`; what is not sent by then is counted and dropped.
     pub async fn flush(mut self, deadline: Duration) -> CounterValues {
         self.queue.close();
-        if tokio::time::timeout(deadline, &mut self.task)
-            .await
-            .is_err()
-        {
+        let ended = tokio::time::timeout(deadline, &mut self.task).await;
+        // A task that failed left its requests behind just as one that was too slow.
+        if !matches!(ended, Ok(Ok(()))) {
             self.task.abort();
             let waiting: u64 = self
                 .queue
@@ -165,50 +167,75 @@ struct Worker {
     backoff: Backoff,
     endpoint: String,
     counters: Arc<Counters>,
+    in_hand: Arc<AtomicU64>,
     /// When a message of each kind was last logged.
     warned: HashMap<&'static str, Instant>,
 }
 
 impl Worker {
-    async fn run(mut self, queue: Queue, in_hand: Arc<AtomicU64>) {
+    async fn run(mut self, queue: Queue) {
         while let Some(request) = queue.pop().await {
-            in_hand.store(request.samples, Relaxed);
+            self.in_hand.store(request.samples, Relaxed);
             self.deliver(&request).await;
-            in_hand.store(0, Relaxed);
+            self.in_hand.store(0, Relaxed);
         }
     }
 
-    /// One request, until something has become of it.
+    /// One request, until something has become of all of it; halves of it, where it is too large.
     async fn deliver(&mut self, request: &Queued) {
         let message = match ExportProfilesServiceRequest::decode(request.bytes.as_slice()) {
             Ok(message) => message,
             Err(error) => {
-                self.counters
-                    .samples_rejected
-                    .fetch_add(request.samples, Relaxed);
+                let rejected = &self.counters.samples_rejected;
+                rejected.fetch_add(request.samples, Relaxed);
                 tracing::error!(%error, "a queued request does not decode");
                 return;
             }
         };
         let first = Instant::now();
-        for attempt in 0.. {
+        let mut parts = vec![message];
+        while let Some(part) = parts.pop() {
+            let outcome = self.send(&part, first).await;
+            if let Some(Outcome::TooLarge { reason }) = &outcome
+                && let Some((front, back)) = halve(&part)
+            {
+                self.warn(reason, "too large for the receiver, sent in halves");
+                parts.extend([back, front]);
+                continue;
+            }
+            let samples = sample_count(&part);
+            match outcome {
+                Some(outcome) => self.finish(samples, outcome),
+                None => {
+                    let expired = &self.counters.samples_dropped_expired;
+                    expired.fetch_add(samples, Relaxed);
+                }
+            }
+            self.in_hand.fetch_sub(samples, Relaxed);
+        }
+    }
+
+    /// Sends until the outcome is another than to retry; None if that took too long.
+    async fn send(
+        &mut self,
+        message: &ExportProfilesServiceRequest,
+        first: Instant,
+    ) -> Option<Outcome> {
+        let mut attempt = 0;
+        loop {
             let (after, reason) = match self.client.send(message.clone()).await {
                 Outcome::Retry { after, reason } => (after, reason),
-                last => return self.finish(request.samples, last),
+                last => return Some(last),
             };
-            let Some(wait) = self
-                .backoff
-                .delay(attempt, first.elapsed(), random(attempt), after)
-            else {
-                self.counters
-                    .samples_dropped_expired
-                    .fetch_add(request.samples, Relaxed);
+            let elapsed = first.elapsed();
+            let Some(wait) = self.backoff.delay(attempt, elapsed, random(attempt), after) else {
                 self.warn(&reason, "given up after the last retry");
-                return;
+                return None;
             };
             self.warn(&reason, "not delivered, will retry");
             tokio::time::sleep(wait).await;
             self.counters.retries.fetch_add(1, Relaxed);
+            attempt = attempt.saturating_add(1);
         }
     }
 

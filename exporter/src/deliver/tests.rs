@@ -167,12 +167,7 @@ async fn the_wait_that_the_server_asks_for_is_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_not_retryable_is_sent_once_and_counted() {
-    for code in [
-        Code::InvalidArgument,
-        Code::Unimplemented,
-        Code::Internal,
-        Code::ResourceExhausted,
-    ] {
+    for code in [Code::InvalidArgument, Code::Unimplemented, Code::Internal] {
         let (counters, seen) = bench(vec![status(code)], false).await.send_one().await;
         assert_eq!(
             counters,
@@ -266,4 +261,28 @@ async fn a_full_queue_is_counted() {
         delivery.push(&build(&fixture::window()));
     }
     assert_eq!(delivery.counters().values().samples_dropped_queue_full, 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_too_large_is_sent_in_halves() {
+    let script = vec![
+        status(Code::ResourceExhausted),
+        status(Code::ResourceExhausted),
+    ];
+    let (counters, seen) = bench(script, false).await.send_one().await;
+    let expected = CounterValues {
+        requests_sent: 3,
+        samples_accepted: 4,
+        ..Default::default()
+    };
+    assert_eq!((counters, seen.len()), (expected, 5));
+    let script = vec![status(Code::ResourceExhausted); 9];
+    let (counters, _) = bench(script, false).await.send_one().await;
+    assert_eq!(
+        counters,
+        CounterValues {
+            samples_rejected: 4,
+            ..Default::default()
+        }
+    );
 }

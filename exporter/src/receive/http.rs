@@ -1,6 +1,7 @@
-//! The HTTP side: `POST /v1development/profiles`, protobuf, not compressed.
+//! The HTTP side: `POST /v1development/profiles`, protobuf, plain or gzip.
 
 use std::future::Future;
+use std::io::Read as _;
 use std::sync::Arc;
 
 use axum::Router;
@@ -10,6 +11,7 @@ use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use flate2::read::GzDecoder;
 use opentelemetry_proto::tonic::collector::profiles::v1development::{
     ExportProfilesServiceRequest, ExportProfilesServiceResponse,
 };
@@ -57,12 +59,17 @@ async fn export(State(inbox): State<Arc<Inbox>>, headers: HeaderMap, body: Bytes
             "send content-type application/x-protobuf",
         );
     }
-    if !matches!(header(CONTENT_ENCODING), "" | "identity") {
-        return refuse(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "send without compression",
-        );
-    }
+    let body = match header(CONTENT_ENCODING) {
+        "" | "identity" => body,
+        "gzip" => match gunzip(&body) {
+            Ok(plain) => Bytes::from(plain),
+            Err(error) => return refuse(StatusCode::BAD_REQUEST, &format!("bad gzip: {error}")),
+        },
+        other => {
+            let text = format!("content-encoding {other:?}: send gzip or none");
+            return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &text);
+        }
+    };
     match ExportProfilesServiceRequest::decode(body.clone()) {
         Err(error) => refuse(
             StatusCode::BAD_REQUEST,
@@ -76,6 +83,41 @@ async fn export(State(inbox): State<Arc<Inbox>>, headers: HeaderMap, body: Bytes
     }
 }
 
+/// Stops at the limit, so that a small body cannot fill the memory.
+fn gunzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut plain = Vec::new();
+    let limit = MAX_REQUEST_BYTES as u64;
+    GzDecoder::new(body)
+        .take(limit + 1)
+        .read_to_end(&mut plain)?;
+    if plain.len() > MAX_REQUEST_BYTES {
+        return Err(std::io::Error::other("too large after decompression"));
+    }
+    Ok(plain)
+}
+
 fn refuse(status: StatusCode, text: &str) -> Response {
     (status, text.to_owned()).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::{Compression, write::GzEncoder};
+
+    use super::*;
+
+    fn gzip(plain: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(plain).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn gzip_is_read_up_to_the_limit() {
+        assert_eq!(gunzip(&gzip(b"profile")).unwrap(), b"profile");
+        assert!(gunzip(&gzip(&vec![0; MAX_REQUEST_BYTES + 1])).is_err());
+        assert!(gunzip(b"profile").is_err());
+    }
 }
