@@ -84,6 +84,7 @@ async fn bench(script: Vec<Answer>, gzip: bool) -> Bench {
     let grpc = GrpcConfig {
         endpoint,
         gzip,
+        headers: Vec::new(),
         timeout: Duration::from_secs(3_600 * 24 * 365),
     };
     let config = DeliveryConfig {
