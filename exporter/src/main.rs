@@ -20,6 +20,6 @@ fn main() -> ExitCode {
         Command::Run(arguments) => commands::run::run(&arguments).into(),
         Command::Receive(arguments) => commands::receive::run(&arguments).into(),
         Command::Demo => commands::demo::run().into(),
-        Command::Doctor(_) => ExitCode::from(64),
+        Command::Doctor(arguments) => commands::doctor::run(&arguments).into(),
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod check_config;
 pub mod demo;
+pub mod doctor;
 pub mod receive;
 pub mod record;
 pub mod run;
