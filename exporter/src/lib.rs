@@ -12,6 +12,7 @@ pub mod cli;
 pub mod commands;
 pub mod config;
 pub mod deliver;
+pub mod doctor;
 pub mod exit;
 pub mod interpreter;
 pub mod otlp;

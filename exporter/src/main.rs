@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         Command::CheckConfig(arguments) => commands::check_config::run(&arguments.file).into(),
         Command::Run(arguments) => commands::run::run(&arguments).into(),
         Command::Receive(arguments) => commands::receive::run(&arguments).into(),
-        Command::Demo | Command::Doctor(_) => ExitCode::from(64),
+        Command::Demo => commands::demo::run().into(),
+        Command::Doctor(arguments) => commands::doctor::run(&arguments).into(),
     }
 }

@@ -2,7 +2,9 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::SyncSender;
 
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
 
@@ -32,6 +34,8 @@ pub struct ReceiveStats {
 #[derive(Debug)]
 pub(super) struct Inbox {
     output: Option<PathBuf>,
+    /// Who gets the requests, instead of a line on standard output for each.
+    reader: OnceLock<SyncSender<ExportProfilesServiceRequest>>,
     requests: AtomicU64,
     samples: AtomicU64,
     invalid_requests: AtomicU64,
@@ -43,11 +47,19 @@ impl Inbox {
     pub(super) fn new(output: Option<PathBuf>) -> Self {
         Self {
             output,
+            reader: OnceLock::new(),
             requests: AtomicU64::new(0),
             samples: AtomicU64::new(0),
             invalid_requests: AtomicU64::new(0),
             findings: AtomicU64::new(0),
             store_failures: AtomicU64::new(0),
+        }
+    }
+
+    /// Hands requests to `reader` from now on; the first one who asks gets them.
+    pub(super) fn hand_to(&self, reader: SyncSender<ExportProfilesServiceRequest>) {
+        if self.reader.set(reader).is_err() {
+            tracing::debug!("requests are handed to another reader already");
         }
     }
 
@@ -79,6 +91,16 @@ impl Inbox {
                 self.store_failures.fetch_add(1, Relaxed);
                 tracing::error!(path = %path.display(), %error, "request not stored");
             }
+        }
+        if let Some(reader) = self.reader.get() {
+            for finding in &findings {
+                tracing::warn!(%finding, "received");
+            }
+            // Bounded: a reader that is too slow loses requests, the receiver does not wait.
+            if let Err(error) = reader.try_send(request.clone()) {
+                tracing::warn!(%error, "a request was received but not read");
+            }
+            return;
         }
         let text = summary(number, by, request, bytes.len(), &findings);
         // A closed standard output (`receive | head`) is no reason to refuse requests.

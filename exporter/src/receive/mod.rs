@@ -15,7 +15,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 
+use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -87,6 +89,12 @@ impl Receiver {
             http: listen(http).await?,
             inbox,
         })
+    }
+
+    /// Hands each request to `reader` instead of printing it; one that has no room is left out with a
+    /// warning.
+    pub fn hand_to(&self, reader: SyncSender<ExportProfilesServiceRequest>) {
+        self.inbox.hand_to(reader);
     }
 
     /// Address of the gRPC server.
