@@ -49,11 +49,12 @@ pub const MAX_NAME_BYTES: usize = 512;
 pub const MAX_FILE_BYTES: usize = 1024;
 
 /// Bytes kept of a line table at first sight; a power of two. 95 % of standard library functions
-/// need less than 1 KiB; userspace reads longer ones.
-pub const MAX_LINE_TABLE_BYTES: usize = 4096;
+/// need less than 1 KiB, but the code of a module, which is freed as soon as it has run, up to 16;
+/// userspace reads longer ones.
+pub const MAX_LINE_TABLE_BYTES: usize = 16384;
 
-/// Bytes of the scratch in which a code record is built.
-pub const CODE_SCRATCH_BYTES: usize = 8192;
+/// Bytes of the scratch in which a code record is built: the most that a per-CPU value may have.
+pub const CODE_SCRATCH_BYTES: usize = 32768;
 
 /// Thread states looked at when a thread is searched in the interpreter's list, the last resort.
 pub const MAX_THREAD_LIST: usize = 64;

@@ -340,7 +340,7 @@ mod tests {
         };
         assert_eq!(record.effective_duration(), Some(Duration::from_secs(10)));
         assert_eq!(record.formats, [RecordFormat::Flamegraph]);
-        assert_eq!(record.granularity, Granularity::Function);
+        assert_eq!(record.granularity, Granularity::Line);
     }
 
     #[test]

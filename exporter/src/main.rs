@@ -17,6 +17,9 @@ fn main() -> ExitCode {
     match cli.command {
         Command::Record(arguments) => commands::record::run(&arguments),
         Command::CheckConfig(arguments) => commands::check_config::run(&arguments.file).into(),
-        _ => ExitCode::from(64),
+        Command::Run(arguments) => commands::run::run(&arguments).into(),
+        Command::Receive(arguments) => commands::receive::run(&arguments).into(),
+        Command::Demo => commands::demo::run().into(),
+        Command::Doctor(arguments) => commands::doctor::run(&arguments).into(),
     }
 }

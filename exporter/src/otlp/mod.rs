@@ -4,6 +4,7 @@
 //! [`validate`] checks a request, of this exporter or of any other; [`read`] turns one back into samples.
 
 pub mod dictionary;
+pub mod halve;
 pub mod profile;
 pub mod read;
 pub mod resource;

@@ -152,7 +152,7 @@ fn sample_attributes(key: &SampleKey, dictionary: &mut Dictionary) -> Vec<i32> {
 }
 
 /// 16 random bytes, never all zero. Each `RandomState` is seeded by the operating system.
-fn profile_id() -> [u8; 16] {
+pub(super) fn profile_id() -> [u8; 16] {
     let half = |salt: u64| RandomState::new().hash_one(salt);
     let id = (u128::from(half(1)) << 64) | u128::from(half(2));
     id.max(1).to_be_bytes()

@@ -95,6 +95,7 @@ mod tests {
 
     use super::*;
     use crate::otlp::fixture;
+    use crate::otlp::validate::validate_own;
 
     /// Every sample as text → how often, over all requests.
     fn union(requests: &[ExportProfilesServiceRequest]) -> BTreeMap<String, i64> {
@@ -135,6 +136,9 @@ mod tests {
         for limit in [1_200, 4_000, 20_000, DEFAULT_MAX_BYTES] {
             let parts = requests(&large(), limit);
             assert_eq!(union(&parts), union(&whole), "limit {limit}");
+            for part in &parts {
+                assert_eq!(validate_own(part), [], "limit {limit}");
+            }
             let largest = parts.iter().map(|part| part.encoded_len()).max();
             assert!(largest <= Some(limit), "limit {limit}: {largest:?}");
         }

@@ -57,6 +57,13 @@ impl Folded {
         }
     }
 
+    /// Adds `count` samples of a stack, leaf first, that is of no window.
+    pub fn add_stack(&mut self, stack: &[Frame], count: u64) {
+        let granularity = self.options.granularity;
+        let frames: Vec<_> = stack.iter().rev().map(|frame| clean(&frame_text(frame, granularity))).collect();
+        *self.counts.entry(frames.join(";")).or_default() += count;
+    }
+
     /// Stacks and counts, in the order of their text.
     pub fn counts(&self) -> &BTreeMap<String, u64> {
         &self.counts

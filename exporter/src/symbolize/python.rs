@@ -68,11 +68,11 @@ impl PythonSymbols {
         }
     }
 
-    /// The named frame of a frame record.
-    pub fn frame(&mut self, record: &PythonFrameRecord) -> Arc<Frame> {
+    /// The named frame of a frame record; `None` for a frame of the interpreter's own, which is hidden.
+    pub fn frame(&mut self, record: &PythonFrameRecord) -> Option<Arc<Frame>> {
         let key = (record.code, record.fingerprint);
         if let Some(frame) = self.frames.get(&(key, record.instruction)) {
-            return Arc::clone(frame);
+            return Some(Arc::clone(frame));
         }
         let code = match self.code.get(&key) {
             Some(code) => Some(Arc::clone(code)),
@@ -80,8 +80,11 @@ impl PythonSymbols {
         };
         let Some(code) = code else {
             self.unknown_frames += 1;
-            return unknown();
+            return Some(unknown());
         };
+        if is_internal(&code) {
+            return None;
+        }
         let line = line_table::line_of(&code.line_table, code.first_line, record.instruction);
         let frame = Arc::new(Frame {
             kind: FrameKind::Python,
@@ -94,7 +97,7 @@ impl PythonSymbols {
             self.frames.clear();
         }
         self.frames.insert((key, record.instruction), Arc::clone(&frame));
-        frame
+        Some(frame)
     }
 
     fn keep(&mut self, key: CodeKey, code: Arc<CodeObject>) {
@@ -112,6 +115,12 @@ impl PythonSymbols {
         let code = CodeObject::read_remote(&self.memory, &self.layout, address).ok()?;
         is_same().then(|| Arc::new(code))
     }
+}
+
+/// Code that no program wrote: `_Py_InitCleanup` (Python/specialize.c, 3.12 and later) runs around an
+/// `__init__` whose call was specialised; its file name is empty, and `sys._getframe` skips it too.
+fn is_internal(code: &CodeObject) -> bool {
+    code.file.is_empty() && &*code.name == "__init__"
 }
 
 fn unknown() -> Arc<Frame> {

@@ -15,13 +15,13 @@ pub const NATIVE: &str = "[native]";
 /// Why stacks hold Python frames only.
 const NATIVE_OFF: &str = "native stacks are off";
 
-/// Joins a walk's records, naming each frame by `name`. The stack is leaf first and never empty.
+/// Joins a walk's records, naming each frame by `name`, which hides a frame by `None`. The stack is leaf first and never empty.
 pub fn merge(
     status: u8,
     records: &[PythonFrameRecord],
-    mut name: impl FnMut(&PythonFrameRecord) -> Arc<Frame>,
+    mut name: impl FnMut(&PythonFrameRecord) -> Option<Arc<Frame>>,
 ) -> (Vec<Arc<Frame>>, Completeness) {
-    let mut stack: Vec<Arc<Frame>> = frames(records).map(&mut name).collect();
+    let mut stack: Vec<Arc<Frame>> = frames(records).filter_map(&mut name).collect();
     let completeness = match status {
         walk_status::COMPLETE | walk_status::NO_FRAME | walk_status::NO_THREAD_STATE | walk_status::NO_PROCESS => {
             Completeness::PythonOnly(NATIVE_OFF)
@@ -50,8 +50,8 @@ fn marker(kind: FrameKind, name: &str) -> Arc<Frame> {
 mod tests {
     use super::*;
 
-    fn named(record: &PythonFrameRecord) -> Arc<Frame> {
-        marker(FrameKind::Python, &record.code.to_string())
+    fn named(record: &PythonFrameRecord) -> Option<Arc<Frame>> {
+        Some(marker(FrameKind::Python, &record.code.to_string()))
     }
 
     fn names(status: u8, records: &[PythonFrameRecord]) -> Vec<String> {

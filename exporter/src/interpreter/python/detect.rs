@@ -249,7 +249,7 @@ fn choose_layout(memory: &impl RemoteMemory, base: u64, version: Version, table:
     match debug_offsets::apply(&bytes, version, table) {
         Ok((layout, differing)) => {
             if differing > 0 {
-                tracing::info!(%version, differing, "the interpreter's own layout differs from the table and is used");
+                tracing::debug!(%version, differing, "the interpreter's own layout differs from the table and is used");
             }
             Ok((layout, LayoutSource::DebugOffsets))
         }

@@ -1,0 +1,19 @@
+//! `doctor`: whether profiling can work here, and what to change where it can not.
+
+use crate::cli::DoctorArgs;
+use crate::config;
+use crate::doctor::{bpf, capability, collector, exit_of, kernel, python};
+use crate::exit::Exit;
+
+/// Asks every question and prints the answers.
+pub fn run(arguments: &DoctorArgs) -> Exit {
+    let mut checks = kernel::checks();
+    checks.extend(capability::checks());
+    checks.extend(bpf::checks());
+    checks.extend(python::checks(arguments.pid));
+    checks.push(collector::check(&config::from_environment().export.endpoint));
+    for check in &checks {
+        println!("{check}");
+    }
+    exit_of(&checks)
+}

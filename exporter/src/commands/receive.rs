@@ -1,0 +1,42 @@
+//! `receive`: a small OTLP profiles receiver for debugging any exporter.
+
+use crate::cli::ReceiveArgs;
+use crate::exit::Exit;
+use crate::receive;
+
+/// Serves until it is told to stop.
+pub fn run(arguments: &ReceiveArgs) -> Exit {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("receive: cannot start: {error}");
+            return Exit::Failed;
+        }
+    };
+    let shutdown = async {
+        use tokio::signal::unix::{SignalKind, signal};
+        match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
+            (Ok(mut interrupt), Ok(mut terminate)) => {
+                tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+            }
+            _ => std::future::pending().await,
+        }
+    };
+    eprintln!("receiving OTLP profiles: gRPC at {}, HTTP at {}", arguments.grpc, arguments.http);
+    let served = runtime.block_on(receive::serve(
+        Some(arguments.grpc),
+        Some(arguments.http),
+        arguments.output.clone(),
+        shutdown,
+    ));
+    match served {
+        Ok(stats) => {
+            eprintln!("received {} requests, {} samples, {} findings", stats.requests, stats.samples, stats.findings);
+            Exit::Success
+        }
+        Err(error) => {
+            eprintln!("receive: {error}");
+            Exit::Failed
+        }
+    }
+}
