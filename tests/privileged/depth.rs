@@ -68,7 +68,7 @@ fn check(python: &Interpreter) {
         let expected = truth::float(&leaf["seconds"]) * RATE;
         let count = total(stacks.iter().copied());
         println!("{what}: {count} samples for {expected:.0}");
-        assert!(count as f64 >= expected * 0.85, "{what}: {count} samples for {expected:.0}\n{}", short(&recording));
+        assert!(count as f64 >= exporter_tests::fewest(expected), "{what}: {count} samples for {expected:.0}\n{}", short(&recording));
         for stack in stacks {
             if depth <= WHOLE { whole(&what, &chain, stack) } else { cut(&what, &chain, stack) }
         }

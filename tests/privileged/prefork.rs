@@ -80,7 +80,7 @@ fn check(python: &Interpreter, mode: &str) {
         println!("{what}: {count} samples, {named} named, {burning} in {own} for {expected:.0}");
         assert!(named * 100 >= count * 95 && count > 0, "{what}: {named} of {count} named\n{}", recording.tail());
         assert!(
-            burning as f64 >= expected * 0.85,
+            burning as f64 >= exporter_tests::fewest(expected),
             "{what}: {burning} samples in {own} for {expected:.0}\n{}",
             recording.tail()
         );

@@ -34,3 +34,9 @@ pub fn program(name: &str) -> PathBuf {
     assert!(path.is_file(), "{} is no target program", path.display());
     path
 }
+
+/// The fewest samples that `expected` ones may come out as. A count strays by its square root; a suite of
+/// some two hundred counts wants 4.5 of these for a false alarm in a thousand runs.
+pub fn fewest(expected: f64) -> f64 {
+    expected - 4.5 * expected.sqrt()
+}
