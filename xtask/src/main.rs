@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 mod build_ebpf;
 mod file_size;
+mod long;
 
 /// What `cargo xtask` prints without a known command.
 const USAGE: &str = "usage: cargo xtask COMMAND
@@ -12,7 +13,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 commands:
   build-ebpf   build the eBPF object and put it where the exporter embeds it
   check-ebpf   fail unless the checked-in object is what the sources give
-  file-size    fail when a source file is longer than a reader holds in mind (500 lines)";
+  file-size    fail when a source file is longer than a reader holds in mind (500 lines)
+  long NAME    run what takes too long for the test command: kernels";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -21,6 +23,7 @@ fn main() -> ExitCode {
         Some("build-ebpf") => build_ebpf::build(root),
         Some("check-ebpf") => build_ebpf::check(root),
         Some("file-size") => file_size::run(),
+        Some("long") => long::run(root, arguments.get(1).map(String::as_str)),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(64);
