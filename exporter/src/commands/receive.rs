@@ -2,6 +2,7 @@
 
 use crate::cli::ReceiveArgs;
 use crate::exit::Exit;
+use crate::pipeline::stop::signalled;
 use crate::receive;
 
 /// Serves until it is told to stop.
@@ -13,21 +14,12 @@ pub fn run(arguments: &ReceiveArgs) -> Exit {
             return Exit::Failed;
         }
     };
-    let shutdown = async {
-        use tokio::signal::unix::{SignalKind, signal};
-        match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
-            (Ok(mut interrupt), Ok(mut terminate)) => {
-                tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
-            }
-            _ => std::future::pending().await,
-        }
-    };
     eprintln!("receiving OTLP profiles: gRPC at {}, HTTP at {}", arguments.grpc, arguments.http);
     let served = runtime.block_on(receive::serve(
         Some(arguments.grpc),
         Some(arguments.http),
         arguments.output.clone(),
-        shutdown,
+        signalled(),
     ));
     match served {
         Ok(stats) => {

@@ -100,13 +100,11 @@ fn report(profiler: &Profiler, window: &ProfileWindow) {
              exporter see it? `otel-profile-exporter doctor --pid PID` tells"
         );
     }
-    for (name, count) in profiler.kernel_counters() {
-        if count > 0 {
-            tracing::debug!(name, count, "kernel counter");
-        }
+    let counters = profiler.kernel_counters();
+    for (name, count) in counters.iter().filter(|(_, count)| *count > 0) {
+        tracing::debug!(name, count, "kernel counter");
     }
-    let dropped: u64 = profiler
-        .kernel_counters()
+    let dropped: u64 = counters
         .iter()
         .filter(|(name, _)| name.starts_with("samples_dropped"))
         .map(|(_, count)| count)

@@ -76,7 +76,7 @@ impl Profiler {
             records,
             events,
             kernel_counters: counters,
-            aggregator: Aggregator::new(period_ns, now_unix_ns()),
+            aggregator: Aggregator::new(period_ns, clock::nanoseconds(clock::since_epoch())),
             unix_offset_ns,
             last_drain: Instant::now(),
             last_resync: Instant::now(),
@@ -125,7 +125,7 @@ impl Profiler {
     pub fn take_window(&mut self) -> ProfileWindow {
         self.drain_records();
         self.unix_offset_ns = clock::monotonic_to_unix_ns().unwrap_or(self.unix_offset_ns);
-        self.aggregator.take(now_unix_ns())
+        self.aggregator.take(clock::nanoseconds(clock::since_epoch()))
     }
 
     /// Stops sampling; what is in the ring buffer can still be taken.
@@ -181,9 +181,4 @@ impl Profiler {
             }
         }
     }
-}
-
-fn now_unix_ns() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or_default()
 }

@@ -22,15 +22,7 @@ impl Stop {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         std::thread::Builder::new().name("signals".into()).spawn(move || {
             runtime.block_on(async {
-                let streams = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-                let (Ok(mut interrupt), Ok(mut terminate)) = streams else {
-                    tracing::warn!("signals cannot be heard; end the program with SIGKILL");
-                    return;
-                };
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                }
+                signalled().await;
                 flag.request();
             });
         })?;
@@ -45,5 +37,18 @@ impl Stop {
     /// Whether to stop.
     pub fn is_requested(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Waits for SIGINT or SIGTERM; without end where they cannot be heard.
+pub async fn signalled() {
+    let streams = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    let (Ok(mut interrupt), Ok(mut terminate)) = streams else {
+        tracing::warn!("signals cannot be heard; end the program with SIGKILL");
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
     }
 }

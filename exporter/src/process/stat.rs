@@ -4,7 +4,7 @@ use std::{
     fs, io,
     path::PathBuf,
     sync::OnceLock,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use crate::sys::clock;
@@ -67,15 +67,15 @@ pub fn executable_path(pid: u32) -> io::Result<PathBuf> {
 pub fn start_unix_ns(start_ticks: u64) -> u64 {
     static BOOT_UNIX_NS: OnceLock<u64> = OnceLock::new();
     let boot = *BOOT_UNIX_NS.get_or_init(|| {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let boot = now.saturating_sub(clock::since_boot().unwrap_or(Duration::ZERO));
-        u64::try_from(boot.as_nanos()).unwrap_or_default()
+        clock::nanoseconds(clock::since_epoch().saturating_sub(clock::since_boot().unwrap_or(Duration::ZERO)))
     });
     boot.saturating_add(start_ticks.saturating_mul(TICK_NS))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::{SystemTime, UNIX_EPOCH};
+
     use super::*;
 
     #[test]
