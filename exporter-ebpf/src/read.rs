@@ -13,7 +13,9 @@ impl Memory for User {
     fn read(&self, to: &mut [u8], address: u64) -> bool {
         let length = to.len() as u32;
         // SAFETY: `to` is writable; the helper checks the user address.
-        unsafe { bpf_probe_read_user(to.as_mut_ptr().cast::<c_void>(), length, address as *const c_void) == 0 }
+        unsafe {
+            bpf_probe_read_user(to.as_mut_ptr().cast::<c_void>(), length, address as *const c_void) == 0
+        }
     }
 }
 

@@ -6,11 +6,12 @@
 use core::ffi::c_void;
 
 use aya_ebpf::helpers::generated::{
-    bpf_get_current_comm, bpf_get_current_pid_tgid, bpf_get_current_task, bpf_get_smp_processor_id, bpf_ktime_get_ns,
+    bpf_get_current_comm, bpf_get_current_pid_tgid, bpf_get_current_task, bpf_get_smp_processor_id,
+    bpf_ktime_get_ns,
 };
 use aya_ebpf::programs::PerfEventContext;
 use exporter_common::limits::{
-    KNOWN_CODE_SLOTS, MAX_NEW_CODE_PER_SAMPLE, MAX_PYTHON_RECORDS, CODE_SCRATCH_BYTES,
+    CODE_SCRATCH_BYTES, KNOWN_CODE_SLOTS, MAX_NEW_CODE_PER_SAMPLE, MAX_PYTHON_RECORDS,
 };
 use exporter_common::process_event::EVENT_UNKNOWN;
 use exporter_common::python::{PythonProcess, STATE_PYTHON};

@@ -79,14 +79,7 @@ impl RunArgs {
 
     /// Sets what these flags say.
     fn apply(&self, config: &mut Config) {
-        let Self {
-            config: _,
-            rate,
-            endpoint,
-            interval,
-            pids,
-            native,
-        } = self;
+        let Self { config: _, rate, endpoint, interval, pids, native } = self;
         let origins = &mut config.origins;
         if let Some(rate) = rate {
             config.sampling.rate = *rate;
@@ -127,12 +120,7 @@ pub struct RecordArgs {
     #[arg(long, value_name = "MODE", default_value = "none", value_parser = parse_native)]
     pub native: Native,
     /// What to write (may be repeated).
-    #[arg(
-        long = "format",
-        value_name = "FORMAT",
-        value_enum,
-        default_value = "flamegraph"
-    )]
+    #[arg(long = "format", value_name = "FORMAT", value_enum, default_value = "flamegraph")]
     pub formats: Vec<RecordFormat>,
     /// What tells two Python frames apart.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Granularity::Line)]
@@ -160,8 +148,7 @@ impl RecordArgs {
     /// When to stop at the latest; `None` is the end of the command.
     #[must_use]
     pub fn effective_duration(&self) -> Option<Duration> {
-        self.duration
-            .or_else(|| self.command.is_empty().then_some(RECORD_DURATION))
+        self.duration.or_else(|| self.command.is_empty().then_some(RECORD_DURATION))
     }
 }
 
@@ -233,37 +220,23 @@ where
 
 /// How to end after `error`, which in clap may also be a wish for help.
 fn exit_of(error: &clap::Error) -> Exit {
-    if error.use_stderr() {
-        Exit::Usage
-    } else {
-        Exit::Success
-    }
+    if error.use_stderr() { Exit::Usage } else { Exit::Success }
 }
 
 fn parse_rate(text: &str) -> Result<u32, String> {
-    let rate = text
-        .parse::<u32>()
-        .ok()
-        .filter(|rate| config::RATE_HZ.contains(rate));
+    let rate = text.parse::<u32>().ok().filter(|rate| config::RATE_HZ.contains(rate));
     let (low, high) = (config::RATE_HZ.start(), config::RATE_HZ.end());
     rate.ok_or_else(|| format!("expected a whole number from {low} to {high} (samples a second)"))
 }
 
 fn parse_pid(text: &str) -> Result<u32, String> {
-    let pid = text
-        .parse::<u32>()
-        .ok()
-        .filter(|pid| *pid > 0 && i32::try_from(*pid).is_ok());
+    let pid = text.parse::<u32>().ok().filter(|pid| *pid > 0 && i32::try_from(*pid).is_ok());
     pid.ok_or_else(|| "expected a process id: a whole number above 0".to_owned())
 }
 
 fn parse_positive_duration(text: &str) -> Result<Duration, String> {
     let duration = config::duration::parse(text)?;
-    if duration.is_zero() {
-        Err("expected more than 0s".to_owned())
-    } else {
-        Ok(duration)
-    }
+    if duration.is_zero() { Err("expected more than 0s".to_owned()) } else { Ok(duration) }
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
@@ -291,17 +264,13 @@ mod tests {
     #[test]
     fn run_takes_every_flag_and_leaves_absent_ones_open() {
         let line = "run --config c.yaml --rate 49 --endpoint http://c:4317 --interval 1s --pid 7 --pid 8 --native none";
-        let Command::Run(run) = parse_line(line).unwrap().command else {
-            panic!("not run")
-        };
+        let Command::Run(run) = parse_line(line).unwrap().command else { panic!("not run") };
         assert_eq!(run.config, Some(PathBuf::from("c.yaml")));
         assert_eq!((run.rate, run.interval), (Some(49), Some(Duration::from_secs(1))));
         assert_eq!(run.endpoint.as_deref(), Some("http://c:4317"));
         assert_eq!((run.pids, run.native), (vec![7, 8], Some(Native::None)));
 
-        let Command::Run(bare) = parse_line("run").unwrap().command else {
-            panic!("not run")
-        };
+        let Command::Run(bare) = parse_line("run").unwrap().command else { panic!("not run") };
         assert_eq!((bare.rate, bare.endpoint, bare.pids), (None, None, vec![]));
     }
 
@@ -313,10 +282,7 @@ mod tests {
         let mut config = Config::default();
         config.origins.set("sampling.rate", Origin::File { line: 2 });
         run.apply(&mut config);
-        assert_eq!(
-            (config.sampling.rate, config.processes.pids.as_slice()),
-            (49, [7].as_slice())
-        );
+        assert_eq!((config.sampling.rate, config.processes.pids.as_slice()), (49, [7].as_slice()));
         assert_eq!(config.origins.get("sampling.rate"), Origin::Flag("--rate"));
         assert_eq!(config.export, Config::default().export);
     }
@@ -324,9 +290,7 @@ mod tests {
     #[test]
     fn record_keeps_the_commands_own_flags_for_the_command() {
         let line = "record --format folded --format otlp --threads -o out -- python3 -X dev --rate x.py";
-        let Command::Record(record) = parse_line(line).unwrap().command else {
-            panic!("not record")
-        };
+        let Command::Record(record) = parse_line(line).unwrap().command else { panic!("not record") };
         assert_eq!(record.command, ["python3", "-X", "dev", "--rate", "x.py"]);
         assert_eq!(record.formats, [RecordFormat::Folded, RecordFormat::Otlp]);
         assert_eq!((record.rate, record.threads, record.processes), (99, true, false));
@@ -335,9 +299,7 @@ mod tests {
 
     #[test]
     fn record_without_a_command_ends_after_ten_seconds() {
-        let Command::Record(record) = parse_line("record --pid 1").unwrap().command else {
-            panic!()
-        };
+        let Command::Record(record) = parse_line("record --pid 1").unwrap().command else { panic!() };
         assert_eq!(record.effective_duration(), Some(Duration::from_secs(10)));
         assert_eq!(record.formats, [RecordFormat::Flamegraph]);
         assert_eq!(record.granularity, Granularity::Line);
@@ -345,12 +307,9 @@ mod tests {
 
     #[test]
     fn the_other_verbs_are_read() {
-        for line in [
-            "receive --grpc 0.0.0.0:1 --http [::1]:2 --output d",
-            "demo",
-            "check-config f",
-            "doctor --pid 3",
-        ] {
+        for line in
+            ["receive --grpc 0.0.0.0:1 --http [::1]:2 --output d", "demo", "check-config f", "doctor --pid 3"]
+        {
             assert!(parse_line(line).is_ok(), "{line}");
         }
     }

@@ -12,7 +12,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(exit) => return exit.into(),
     };
-    let filter = EnvFilter::try_from_env("OTEL_PROFILE_EXPORTER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter =
+        EnvFilter::try_from_env("OTEL_PROFILE_EXPORTER_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
     match cli.command {
         Command::Record(arguments) => commands::record::run(&arguments),

@@ -74,8 +74,11 @@ pub struct ProcessMemory {
 
 impl RemoteMemory for ProcessMemory {
     fn read(&self, address: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
-        remote_read::read_process(self.pid, address, buffer)
-            .map_err(|source| ReadError { address, length: buffer.len(), source })
+        remote_read::read_process(self.pid, address, buffer).map_err(|source| ReadError {
+            address,
+            length: buffer.len(),
+            source,
+        })
     }
 }
 

@@ -12,7 +12,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use exporter_common::python::{HOLDER_GLOBAL, HOLDER_INTERPRETER, TLS_DYNAMIC, TLS_NONE, TLS_STATIC, TSD_GLIBC};
+use exporter_common::python::{
+    HOLDER_GLOBAL, HOLDER_INTERPRETER, TLS_DYNAMIC, TLS_NONE, TLS_STATIC, TSD_GLIBC,
+};
 use otel_profile_exporter::{
     interpreter::python::{
         BuildKind, Cache, LayoutSource, NotPython,
@@ -66,9 +68,11 @@ sys.stdin.read()
 
 fn interpreters() -> Vec<PathBuf> {
     let home = PathBuf::from(std::env::var("HOME").unwrap_or_default());
-    let pyenv = ["3.11.7", "3.12.1", "3.13.0"].map(|version| home.join(format!(".pyenv/versions/{version}/bin/python3")));
+    let pyenv = ["3.11.7", "3.12.1", "3.13.0"]
+        .map(|version| home.join(format!(".pyenv/versions/{version}/bin/python3")));
     let system = PathBuf::from("/usr/bin/python3.11");
-    let (found, missing): (Vec<_>, Vec<_>) = pyenv.into_iter().chain([system]).partition(|path| path.exists());
+    let (found, missing): (Vec<_>, Vec<_>) =
+        pyenv.into_iter().chain([system]).partition(|path| path.exists());
     for path in missing {
         eprintln!("skipped: {} is not installed", path.display());
     }
@@ -223,7 +227,8 @@ fn a_starting_interpreter_is_soon_found() {
     let mut cache = Cache::new();
     for interpreter in interpreters() {
         for _ in 0..5 {
-            let mut target = Target::start(&interpreter, "import sys; print('up', flush=True); sys.stdin.read()");
+            let mut target =
+                Target::start(&interpreter, "import sys; print('up', flush=True); sys.stdin.read()");
             let pid = target.child.id();
             let deadline = Instant::now() + Duration::from_secs(20);
             let mut not_yet = 0;

@@ -1,6 +1,10 @@
 //! O04: deep stacks. Up to 1,000 Python frames come whole, `<module>` at the root; deeper ones say so by
 //! a `[truncated]` root, and lose no sample.
-#![allow(clippy::panic, clippy::expect_used, reason = "a test stops at the first surprise and says what it saw")]
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a test stops at the first surprise and says what it saw"
+)]
 
 use std::ffi::OsStr;
 
@@ -68,7 +72,11 @@ fn check(python: &Interpreter) {
         let expected = truth::float(&leaf["seconds"]) * RATE;
         let count = total(stacks.iter().copied());
         println!("{what}: {count} samples for {expected:.0}");
-        assert!(count as f64 >= exporter_tests::fewest(expected), "{what}: {count} samples for {expected:.0}\n{}", short(&recording));
+        assert!(
+            count as f64 >= exporter_tests::fewest(expected),
+            "{what}: {count} samples for {expected:.0}\n{}",
+            short(&recording)
+        );
         for stack in stacks {
             if depth <= WHOLE { whole(&what, &chain, stack) } else { cut(&what, &chain, stack) }
         }

@@ -1,6 +1,10 @@
 //! Nothing is left, and nothing upsets: no BPF program or map stays after the exporter's end, however it
 //! ends, and targets that are killed at any moment of a recording leave it at exit code 0.
-#![allow(clippy::panic, clippy::expect_used, reason = "a test stops at the first surprise and says what it saw")]
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a test stops at the first surprise and says what it saw"
+)]
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -1,6 +1,10 @@
 //! O02: line numbers are exact, in odd and in huge code. Every frame of `lines.py` and of the file that it
 //! generates must show a line of that very code object, and every chain of calls one that took place.
-#![allow(clippy::panic, clippy::expect_used, reason = "a test stops at the first surprise and says what it saw")]
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a test stops at the first surprise and says what it saw"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -49,7 +53,8 @@ fn check(python: &Interpreter) {
     for (name, floor) in [("far", 0.7), ("huge", 0.9)] {
         let seconds = truth::float(&truth["functions"][name]["seconds"]);
         let count = total(stacks.iter().copied().filter(|s| s.leaf().name == name && s.leaf().file == file));
-        let lines: BTreeSet<_> = stacks.iter().filter(|s| s.leaf().name == name).map(|s| s.leaf().line).collect();
+        let lines: BTreeSet<_> =
+            stacks.iter().filter(|s| s.leaf().name == name).map(|s| s.leaf().line).collect();
         let expected = seconds * RATE;
         println!("{python}: {name}: {count} samples for {expected:.0}, {} lines", lines.len());
         assert!(

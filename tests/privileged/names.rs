@@ -1,6 +1,10 @@
 //! O01: names tell functions apart. `names.py` burns in functions that plain names cannot tell apart; the
 //! profile must show each under its qualified name and first line, with its share of the CPU time.
-#![allow(clippy::panic, clippy::expect_used, reason = "a test stops at the first surprise and says what it saw")]
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a test stops at the first surprise and says what it saw"
+)]
 
 use std::collections::BTreeSet;
 
@@ -41,7 +45,8 @@ fn check(python: &Interpreter) {
     let file = truth::text(&truth["file"]);
     let stacks = recording.of(truth::pid(&truth["pid"]));
     let burning: f64 = truth::functions(&truth).map(|(_, f)| truth::float(&f["seconds"])).sum();
-    let in_file: Vec<_> = stacks.iter().copied().filter(|s| s.frames.iter().any(|f| f.file == file)).collect();
+    let in_file: Vec<_> =
+        stacks.iter().copied().filter(|s| s.frames.iter().any(|f| f.file == file)).collect();
     for stack in &in_file {
         let root = &stack.frames[0];
         assert!(root.name == "<module>" && root.file == file, "{python}: root is {:?}", root.text);
@@ -55,12 +60,16 @@ fn check(python: &Interpreter) {
     for (key, function) in truth::functions(&truth) {
         let name = truth::text(&function["qualname"]);
         let first = truth::int(&function["first_line"]);
-        let is_it = |f: &exporter_tests::folded::Frame| f.name == name && f.file == file && f.line == Some(first);
+        let is_it =
+            |f: &exporter_tests::folded::Frame| f.name == name && f.file == file && f.line == Some(first);
         assert!(seen.insert((name.clone(), first)), "{python}: two truths are {name}:{first}");
         // A module has all the others above it, so its own work is what has it as leaf.
-        let count = total(in_file.iter().copied().filter(|s| {
-            if key == "<module>" { is_it(s.leaf()) } else { s.frames.iter().any(is_it) }
-        }));
+        let count = total(
+            in_file
+                .iter()
+                .copied()
+                .filter(|s| if key == "<module>" { is_it(s.leaf()) } else { s.frames.iter().any(is_it) }),
+        );
         let expected = truth::float(&function["seconds"]) / burning;
         let share = count as f64 / n as f64;
         let tolerance = (3.0 * (expected * (1.0 - expected) / n as f64).sqrt()).max(0.02);
@@ -71,7 +80,8 @@ fn check(python: &Interpreter) {
             recording.tail()
         );
     }
-    let comprehensions = stacks.iter().filter(|s| s.frames.iter().any(|f| f.name.ends_with("<listcomp>"))).count();
+    let comprehensions =
+        stacks.iter().filter(|s| s.frames.iter().any(|f| f.name.ends_with("<listcomp>"))).count();
     assert_eq!(
         comprehensions > 0,
         python.minor < 12,

@@ -1,6 +1,10 @@
 //! O18 and O19: a target in a mount namespace of its own, where a path leads to another Python than
 //! outside; and an exporter in a pid namespace with its target, where pids are those seen inside.
-#![allow(clippy::panic, clippy::expect_used, reason = "a test stops at the first surprise and says what it saw")]
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a test stops at the first surprise and says what it saw"
+)]
 
 use std::ffi::OsStr;
 use std::fs;
@@ -85,7 +89,8 @@ fn whole_stacks(what: &str, recording: &Recording, pid: u32, depth: usize) {
         expected[..2].copy_from_slice(&["<module>", "main"]);
         expected[depth - 1] = "leaf";
         assert_eq!(names, expected, "{what}");
-        let lines = stack.frames.iter().all(|frame| frame.file == file && frame.line.is_some_and(|line| line > 0));
+        let lines =
+            stack.frames.iter().all(|frame| frame.file == file && frame.line.is_some_and(|line| line > 0));
         assert!(lines, "{what}: {stack:?}");
     }
 }
@@ -105,7 +110,8 @@ fn pid_namespace(python: &Interpreter) {
     let outside_program = dir.join("outside.py");
     fs::copy(program("deep.py"), &outside_program).expect("a copy");
     fs::copy(program("_case.py"), dir.join("_case.py")).expect("a copy");
-    let mut outside = Target::start(Command::new(&python.path).arg(&outside_program).args(["12", LONG, "--gate"]));
+    let mut outside =
+        Target::start(Command::new(&python.path).arg(&outside_program).args(["12", LONG, "--gate"]));
     outside.go();
 
     // The shell is pid 1 of the namespace: when it ends, the kernel ends the target too. The target is
@@ -123,7 +129,8 @@ fn pid_namespace(python: &Interpreter) {
     let recording = Recorder::start_by(&mut command, &["--duration", "1500ms"].map(OsStr::new)).finish();
     assert_eq!(recording.code, Some(0), "{python}\n{}", recording.tail());
     let said = recording.stdout.lines().next().and_then(|line| line.strip_prefix("ready "));
-    let pid: u32 = said.and_then(|pid| pid.parse().ok()).unwrap_or_else(|| panic!("no pid: {}", recording.tail()));
+    let pid: u32 =
+        said.and_then(|pid| pid.parse().ok()).unwrap_or_else(|| panic!("no pid: {}", recording.tail()));
     assert!(pid < 100, "{python}: the target sees itself as {pid}, so it is in no new namespace");
     whole_stacks(&format!("{python}: pid {pid} inside"), &recording, pid, 20);
     for stack in &recording.stacks {

@@ -1,6 +1,10 @@
 //! O15: prefork workers. A master forks four workers, each burning in a function of its own; one is killed
 //! and replaced. Each keeps its Python frames, under its own pid, and shows nothing of another.
-#![allow(clippy::panic, clippy::expect_used, reason = "a test stops at the first surprise and says what it saw")]
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a test stops at the first surprise and says what it saw"
+)]
 
 use std::collections::BTreeSet;
 
@@ -78,16 +82,21 @@ fn check(python: &Interpreter, mode: &str) {
         let burning = total(stacks.iter().copied().filter(|s| s.has(&own)));
         let expected = truth::float(&worker["functions"][&own]["seconds"]) * RATE;
         println!("{what}: {count} samples, {named} named, {burning} in {own} for {expected:.0}");
-        assert!(named * 100 >= count * 95 && count > 0, "{what}: {named} of {count} named\n{}", recording.tail());
+        assert!(
+            named * 100 >= count * 95 && count > 0,
+            "{what}: {named} of {count} named\n{}",
+            recording.tail()
+        );
         assert!(
             burning as f64 >= exporter_tests::fewest(expected),
             "{what}: {burning} samples in {own} for {expected:.0}\n{}",
             recording.tail()
         );
         for stack in stacks.iter().filter(|_| alone) {
-            let other = stack.frames.iter().find(|f| {
-                f.name == "master_warm" || f.name.starts_with("worker_") && f.name != own
-            });
+            let other = stack
+                .frames
+                .iter()
+                .find(|f| f.name == "master_warm" || f.name.starts_with("worker_") && f.name != own);
             assert!(other.is_none(), "{what} shows {other:?}\n{}", recording.tail());
         }
     }

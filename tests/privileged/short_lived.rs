@@ -1,6 +1,10 @@
 //! O16: processes that live under half a second. 60 interpreters, four at a time, each with 150 to 400 ms
 //! of CPU time in a function that no other process has, must show their own name and no other.
-#![allow(clippy::panic, clippy::expect_used, reason = "a test stops at the first surprise and says what it saw")]
+#![allow(
+    clippy::panic,
+    clippy::expect_used,
+    reason = "a test stops at the first surprise and says what it saw"
+)]
 
 use std::collections::BTreeMap;
 
@@ -80,6 +84,15 @@ fn check(python: &Interpreter) {
         names.len(),
         seconds * 99.0
     );
-    assert!(judged * 2 >= names.len(), "{python}: {judged} of {} were seen\n{}", names.len(), recording.tail());
-    assert!(named * 100 >= judged * 80, "{python}: {named} of {judged} named, not {silent:?}\n{}", recording.tail());
+    assert!(
+        judged * 2 >= names.len(),
+        "{python}: {judged} of {} were seen\n{}",
+        names.len(),
+        recording.tail()
+    );
+    assert!(
+        named * 100 >= judged * 80,
+        "{python}: {named} of {judged} named, not {silent:?}\n{}",
+        recording.tail()
+    );
 }

@@ -67,9 +67,8 @@ fn list(command: i64) -> BTreeSet<u32> {
     loop {
         // SAFETY: bpf(2) reads and writes `attr` only, whose size is given, and both commands fill
         // `next_id` alone.
-        let result = unsafe {
-            libc::syscall(libc::SYS_bpf, command, &raw mut attr, std::mem::size_of::<NextId>())
-        };
+        let result =
+            unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut attr, std::mem::size_of::<NextId>()) };
         if result != 0 {
             let error = std::io::Error::last_os_error();
             assert_eq!(error.raw_os_error(), Some(libc::ENOENT), "bpf({command}): {error}");

@@ -18,7 +18,8 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// Lines on stderr a second beyond which it counts as a flood.
 const FLOOD: u64 = 10;
 /// Frames that must never be shown.
-const NO_FRAMES: [&str; 5] = ["", "<shim>", "<interpreter trampoline>", "_PyEval_EvalFrameDefault", "[unknown]"];
+const NO_FRAMES: [&str; 5] =
+    ["", "<shim>", "<interpreter trampoline>", "_PyEval_EvalFrameDefault", "[unknown]"];
 
 /// The binary; built when it is not there.
 pub fn binary() -> &'static Path {
@@ -64,7 +65,9 @@ impl Recording {
     /// Its end, for a failure's message.
     pub fn tail(&self) -> String {
         let lines: Vec<&str> = self.text.lines().collect();
-        let short = |line: &&str| line.chars().rev().take(400).collect::<Vec<_>>().into_iter().rev().collect::<String>();
+        let short = |line: &&str| {
+            line.chars().rev().take(400).collect::<Vec<_>>().into_iter().rev().collect::<String>()
+        };
         let shown: Vec<String> = lines.iter().take(60).map(short).collect();
         format!("stderr:\n{}\n{} stacks, the first ones:\n{}", self.stderr, lines.len(), shown.join("\n"))
     }
@@ -138,8 +141,13 @@ impl Recorder {
         let lines = stderr.lines().count() as u64;
         let allowed = FLOOD * (self.since.elapsed().as_secs() + 1);
         assert!(lines <= allowed, "{lines} lines on stderr, {allowed} are allowed:\n{stderr}");
-        let recording =
-            Recording { stacks: folded::parse(&text), text, stderr, stdout: read("stdout"), code: status.code() };
+        let recording = Recording {
+            stacks: folded::parse(&text),
+            text,
+            stderr,
+            stdout: read("stdout"),
+            code: status.code(),
+        };
         for stack in &recording.stacks {
             for frame in &stack.frames {
                 assert!(!NO_FRAMES.contains(&frame.name.as_str()), "{:?} is no frame: {stack:?}", frame.text);
@@ -186,7 +194,8 @@ pub struct Target {
 impl Target {
     /// Starts it and waits for `ready PID`.
     pub fn start(command: &mut Command) -> Self {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the target starts");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the target starts");
         let mut line = String::new();
         let stdout = child.stdout.take().expect("piped");
         BufReader::new(stdout).read_line(&mut line).expect("the target's first line");

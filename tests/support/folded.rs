@@ -87,7 +87,9 @@ mod tests {
 
     #[test]
     fn roots_frames_and_counts() {
-        let stacks = parse("process python3 (7);thread main (8);<module> (/a b/x.py:3);f (/a b/x.py:-1);[native] 12\n");
+        let stacks = parse(
+            "process python3 (7);thread main (8);<module> (/a b/x.py:3);f (/a b/x.py:-1);[native] 12\n",
+        );
         let [stack] = stacks.as_slice() else { panic!("{stacks:?}") };
         assert_eq!((stack.pid, stack.tid, stack.count), (7, 8, 12));
         assert_eq!((stack.frames[0].name.as_str(), stack.frames[0].line), ("<module>", Some(3)));

@@ -45,7 +45,10 @@ pub fn trees() -> Vec<Interpreter> {
 }
 
 fn probe(path: &Path) -> Option<Interpreter> {
-    let text = match Command::new(path).args(["-c", "import platform; print(platform.python_version())"]).output() {
+    let text = match Command::new(path)
+        .args(["-c", "import platform; print(platform.python_version())"])
+        .output()
+    {
         Ok(out) if out.status.success() => String::from_utf8_lossy(&out.stdout).trim().to_owned(),
         Ok(out) => {
             eprintln!("skipped: {} does not run: {}", path.display(), String::from_utf8_lossy(&out.stderr));

@@ -12,14 +12,8 @@ const MAX_LINES: usize = 500;
 
 /// Paths (prefixes, from the root of the repository) that the limit does not cover, and why.
 const EXCLUDED: &[(&str, &str)] = &[
-    (
-        "bench/",
-        "workloads and plots: run by hand, read one at a time, not part of the product",
-    ),
-    (
-        "exporter/src/interpreter/python/generated/",
-        "written by a tool, never edited by hand",
-    ),
+    ("bench/", "workloads and plots: run by hand, read one at a time, not part of the product"),
+    ("exporter/src/interpreter/python/generated/", "written by a tool, never edited by hand"),
 ];
 
 /// A file that is too long.
@@ -49,10 +43,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         return Ok(());
     }
     long.sort_by(|a, b| b.lines.cmp(&a.lines).then_with(|| a.path.cmp(&b.path)));
-    let list: Vec<String> = long
-        .iter()
-        .map(|file| format!("  {:5} {}", file.lines, file.path))
-        .collect();
+    let list: Vec<String> = long.iter().map(|file| format!("  {:5} {}", file.lines, file.path)).collect();
     bail!(
         "{} file(s) longer than {MAX_LINES} lines; split them by idea (unit tests may move to `x/tests.rs`):\n{}",
         long.len(),
@@ -63,9 +54,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
 /// The directory that holds the workspace's Cargo.toml.
 fn repository_root() -> anyhow::Result<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
-    Ok(root
-        .context("the xtask crate has no parent directory")?
-        .to_path_buf())
+    Ok(root.context("the xtask crate has no parent directory")?.to_path_buf())
 }
 
 /// Paths of the tracked Rust and Python files, from the root.
@@ -76,18 +65,10 @@ fn tracked_sources(root: &Path) -> anyhow::Result<Vec<String>> {
         .output()
         .context("cannot run git; install it and run this inside the repository")?;
     if !output.status.success() {
-        bail!(
-            "git ls-files failed: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        bail!("git ls-files failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
-    let names = output
-        .stdout
-        .split(|byte| *byte == 0)
-        .filter(|name| !name.is_empty());
-    Ok(names
-        .map(|name| String::from_utf8_lossy(name).into_owned())
-        .collect())
+    let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.map(|name| String::from_utf8_lossy(name).into_owned()).collect())
 }
 
 /// Whether the limit does not cover `path`.
@@ -99,10 +80,7 @@ fn is_excluded(path: &str) -> bool {
 fn too_long(path: &str, text: &[u8]) -> Option<LongFile> {
     let newlines = text.iter().filter(|byte| **byte == b'\n').count();
     let lines = newlines + usize::from(text.last().is_some_and(|byte| *byte != b'\n'));
-    (lines > MAX_LINES).then(|| LongFile {
-        path: path.to_owned(),
-        lines,
-    })
+    (lines > MAX_LINES).then(|| LongFile { path: path.to_owned(), lines })
 }
 
 #[cfg(test)]
@@ -116,10 +94,7 @@ mod tests {
         let above = format!("{at_limit}y");
         assert_eq!(
             too_long("a.rs", above.as_bytes()),
-            Some(LongFile {
-                path: "a.rs".to_owned(),
-                lines: MAX_LINES + 1
-            })
+            Some(LongFile { path: "a.rs".to_owned(), lines: MAX_LINES + 1 })
         );
     }
 

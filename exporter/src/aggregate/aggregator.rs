@@ -62,10 +62,10 @@ impl Aggregator {
             gil: header.gil,
             frames: frames.map(|r: &PythonFrameRecord| (r.code, r.fingerprint, r.instruction)).collect(),
         };
-        let part = self.parts.entry(header.generation).or_insert_with(|| Part {
-            process: Arc::clone(&target.identity),
-            samples: HashMap::new(),
-        });
+        let part = self
+            .parts
+            .entry(header.generation)
+            .or_insert_with(|| Part { process: Arc::clone(&target.identity), samples: HashMap::new() });
         if let Some(known) = part.samples.get_mut(&key) {
             known.timestamps.push(time_unix_ns);
             return;
@@ -93,8 +93,7 @@ impl Aggregator {
     /// Ends the window at `now_unix_ns` and begins the next one. Samples that were taken before the
     /// window began, but came late, move its start back.
     pub fn take(&mut self, now_unix_ns: u64) -> ProfileWindow {
-        let processes: Vec<ProcessProfile> =
-            self.parts.drain().map(|(_, part)| profile(part)).collect();
+        let processes: Vec<ProcessProfile> = self.parts.drain().map(|(_, part)| profile(part)).collect();
         let times = || processes.iter().flat_map(|p| &p.samples).flat_map(|s| &s.timestamps).copied();
         let start = times().min().map_or(self.start_unix_ns, |oldest| oldest.min(self.start_unix_ns));
         let end = times().max().map_or(now_unix_ns, |newest| now_unix_ns.max(newest + 1));
@@ -127,4 +126,3 @@ fn text(comm: &[u8; 16]) -> Arc<str> {
     let end = comm.iter().position(|byte| *byte == 0).unwrap_or(comm.len());
     String::from_utf8_lossy(&comm[..end]).into()
 }
-

@@ -50,10 +50,6 @@ mod tests {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let exit = write_report(Path::new("/nonexistent.yaml"), &mut out, &mut err).unwrap();
         assert_eq!((exit, out.len()), (Exit::Failed, 0));
-        assert!(
-            String::from_utf8(err)
-                .unwrap()
-                .contains("1 fault in /nonexistent.yaml")
-        );
+        assert!(String::from_utf8(err).unwrap().contains("1 fault in /nonexistent.yaml"));
     }
 }

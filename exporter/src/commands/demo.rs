@@ -83,7 +83,9 @@ struct Program(Child);
 
 impl Drop for Program {
     fn drop(&mut self) {
-        if matches!(self.0.try_wait(), Ok(None)) && let Err(error) = self.0.kill() {
+        if matches!(self.0.try_wait(), Ok(None))
+            && let Err(error) = self.0.kill()
+        {
             tracing::warn!("the sample program could not be ended: {error}");
         }
         if let Err(error) = self.0.wait() {
@@ -180,7 +182,9 @@ fn scratch() -> Result<Scratch> {
     use std::os::unix::fs::DirBuilderExt as _;
     let folder = std::env::temp_dir().join(format!("otel-profile-exporter-demo-{}", std::process::id()));
     let made = fs::DirBuilder::new().mode(0o700).create(&folder);
-    made.with_context(|| format!("creating {}; set TMPDIR to a folder that can be written", folder.display()))?;
+    made.with_context(|| {
+        format!("creating {}; set TMPDIR to a folder that can be written", folder.display())
+    })?;
     Ok(Scratch(folder))
 }
 
@@ -224,7 +228,10 @@ fn is_supported(version: &str) -> bool {
     let mut words = version.split_whitespace();
     words.next() == Some("cpython")
         && words.next() == Some("3")
-        && words.next().and_then(|minor| minor.parse::<u8>().ok()).is_some_and(|minor| (11..=13).contains(&minor))
+        && words
+            .next()
+            .and_then(|minor| minor.parse::<u8>().ok())
+            .is_some_and(|minor| (11..=13).contains(&minor))
 }
 
 /// What the receiver got.
@@ -237,7 +244,8 @@ struct Received {
 }
 
 fn read_all(requests: &Requests<ExportProfilesServiceRequest>) -> Received {
-    let folded = Folded::new(FoldedOptions { granularity: Granularity::Function, ..FoldedOptions::default() });
+    let folded =
+        Folded::new(FoldedOptions { granularity: Granularity::Function, ..FoldedOptions::default() });
     let mut received = Received { folded, ..Received::default() };
     for sample in requests.try_iter().flat_map(|request| read::profiles(&request)).flat_map(|p| p.samples) {
         let count = u64::try_from(sample.count).unwrap_or_default();
@@ -283,7 +291,8 @@ fn table(received: &Received, truth: &Truth) -> String {
 fn draw(folded: &Folded) -> Result<()> {
     let file = File::create(FLAMEGRAPH)
         .with_context(|| format!("creating {FLAMEGRAPH}; start the demo in a folder that can be written"))?;
-    flamegraph::write(folded, "demo: CPU time by stack", BufWriter::new(file)).context("drawing the flame graph")?;
+    flamegraph::write(folded, "demo: CPU time by stack", BufWriter::new(file))
+        .context("drawing the flame graph")?;
     println!("wrote {FLAMEGRAPH}; open it in a browser");
     Ok(())
 }

@@ -23,7 +23,10 @@ pub fn run(arguments: &ReceiveArgs) -> Exit {
     ));
     match served {
         Ok(stats) => {
-            eprintln!("received {} requests, {} samples, {} findings", stats.requests, stats.samples, stats.findings);
+            eprintln!(
+                "received {} requests, {} samples, {} findings",
+                stats.requests, stats.samples, stats.findings
+            );
             Exit::Success
         }
         Err(error) => {

@@ -104,11 +104,8 @@ fn report(profiler: &Profiler, window: &ProfileWindow) {
     for (name, count) in counters.iter().filter(|(_, count)| *count > 0) {
         tracing::debug!(name, count, "kernel counter");
     }
-    let dropped: u64 = counters
-        .iter()
-        .filter(|(name, _)| name.starts_with("samples_dropped"))
-        .map(|(_, count)| count)
-        .sum();
+    let dropped: u64 =
+        counters.iter().filter(|(name, _)| name.starts_with("samples_dropped")).map(|(_, count)| count).sum();
     if dropped > 0 {
         eprintln!("{dropped} samples were dropped because the ring buffer was full: lower --rate");
     }
@@ -138,7 +135,8 @@ fn write(arguments: &RecordArgs, window: &ProfileWindow) -> Result<()> {
         let mut out = open(&path)?;
         match format {
             RecordFormat::Flamegraph => {
-                flamegraph::write(&folded, "CPU time by stack", &mut out).context("drawing the flame graph")?;
+                flamegraph::write(&folded, "CPU time by stack", &mut out)
+                    .context("drawing the flame graph")?;
             }
             RecordFormat::Otlp => out.write_all(&profile::build(window).encode_to_vec())?,
             RecordFormat::Folded => folded.write(&mut out)?,

@@ -119,7 +119,8 @@ fn delivery_config(config: &Config) -> Result<DeliveryConfig> {
     } else {
         Backoff::never()
     };
-    let headers = export.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
+    let headers =
+        export.headers.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect();
     Ok(DeliveryConfig {
         grpc: GrpcConfig {
             endpoint: export.endpoint.clone(),

@@ -41,15 +41,8 @@ pub(super) struct SyntaxFault {
 
 /// A collection whose end has not come yet.
 enum Open {
-    List {
-        line: usize,
-        items: Vec<Node>,
-    },
-    Map {
-        line: usize,
-        entries: Vec<(String, usize, Node)>,
-        key: Option<(String, usize)>,
-    },
+    List { line: usize, items: Vec<Node> },
+    Map { line: usize, entries: Vec<(String, usize, Node)>, key: Option<(String, usize)> },
 }
 
 /// Reads one document. An empty file is an empty mapping.
@@ -57,17 +50,10 @@ pub(super) fn parse(text: &str) -> Result<Node, SyntaxFault> {
     let mut open: Vec<Open> = Vec::new();
     let mut root: Option<Node> = None;
     for item in Parser::new_from_str(text) {
-        let (event, span) = item.map_err(|error| SyntaxFault {
-            line: error.marker().line(),
-            problem: error.info(),
-        })?;
+        let (event, span) =
+            item.map_err(|error| SyntaxFault { line: error.marker().line(), problem: error.info() })?;
         let line = span.start.line();
-        let refuse = |problem: &str| {
-            Err(SyntaxFault {
-                line,
-                problem: problem.to_owned(),
-            })
-        };
+        let refuse = |problem: &str| Err(SyntaxFault { line, problem: problem.to_owned() });
         let complete = match event {
             Event::Scalar(_, _, _, Some(_))
             | Event::SequenceStart(_, _, Some(_))
@@ -78,40 +64,23 @@ pub(super) fn parse(text: &str) -> Result<Node, SyntaxFault> {
             Event::DocumentStart(..) if root.is_some() => return refuse("more than one document (`---`)"),
             Event::Scalar(text, style, _, None) => {
                 let null = style == ScalarStyle::Plain && matches!(text.as_ref(), "" | "~" | "null");
-                let value = if null {
-                    Value::Null
-                } else {
-                    Value::Scalar(text.into_owned())
-                };
+                let value = if null { Value::Null } else { Value::Scalar(text.into_owned()) };
                 Some(Node { line, value })
             }
             Event::SequenceStart(_, _, None) | Event::MappingStart(_, _, None) if open.len() >= MAX_DEPTH => {
                 return refuse("nested too deeply");
             }
             Event::SequenceStart(_, _, None) => {
-                open.push(Open::List {
-                    line,
-                    items: Vec::new(),
-                });
+                open.push(Open::List { line, items: Vec::new() });
                 None
             }
             Event::MappingStart(_, _, None) => {
-                open.push(Open::Map {
-                    line,
-                    entries: Vec::new(),
-                    key: None,
-                });
+                open.push(Open::Map { line, entries: Vec::new(), key: None });
                 None
             }
             Event::SequenceEnd | Event::MappingEnd => open.pop().map(|done| match done {
-                Open::List { line, items } => Node {
-                    line,
-                    value: Value::List(items),
-                },
-                Open::Map { line, entries, .. } => Node {
-                    line,
-                    value: Value::Map(entries),
-                },
+                Open::List { line, items } => Node { line, value: Value::List(items) },
+                Open::Map { line, entries, .. } => Node { line, value: Value::Map(entries) },
             }),
             // Comments, anchors that nothing refers to, and the edges of the stream say nothing.
             _ => None,
@@ -122,14 +91,7 @@ pub(super) fn parse(text: &str) -> Result<Node, SyntaxFault> {
             Some(Open::List { items, .. }) => items.push(node),
             Some(Open::Map { entries, key, .. }) => match (key.take(), node.value) {
                 (Some((name, key_line)), value) => {
-                    entries.push((
-                        name,
-                        key_line,
-                        Node {
-                            line: node.line,
-                            value,
-                        },
-                    ));
+                    entries.push((name, key_line, Node { line: node.line, value }));
                 }
                 (None, Value::Scalar(name)) => *key = Some((name, node.line)),
                 (None, _) => return refuse("a key must be a word"),
@@ -137,18 +99,9 @@ pub(super) fn parse(text: &str) -> Result<Node, SyntaxFault> {
         }
     }
     Ok(match root {
-        Some(Node {
-            line,
-            value: Value::Null,
-        }) => Node {
-            line,
-            value: Value::Map(Vec::new()),
-        },
+        Some(Node { line, value: Value::Null }) => Node { line, value: Value::Map(Vec::new()) },
         Some(node) => node,
-        None => Node {
-            line: 1,
-            value: Value::Map(Vec::new()),
-        },
+        None => Node { line: 1, value: Value::Map(Vec::new()) },
     })
 }
 
@@ -159,30 +112,12 @@ mod tests {
     #[test]
     fn nodes_know_their_lines_and_keep_their_text() {
         let root = parse("# why\na:\n  b: 1.10\n  c: [x, 'null']\n").unwrap();
-        let Value::Map(entries) = root.value else {
-            panic!("no map")
-        };
+        let Value::Map(entries) = root.value else { panic!("no map") };
         assert_eq!((entries[0].0.as_str(), entries[0].1), ("a", 2));
-        let Value::Map(inner) = &entries[0].2.value else {
-            panic!("no inner map")
-        };
-        assert_eq!(
-            inner[0].2,
-            Node {
-                line: 3,
-                value: Value::Scalar("1.10".to_owned())
-            }
-        );
-        let Value::List(items) = &inner[1].2.value else {
-            panic!("no list")
-        };
-        assert_eq!(
-            items[1],
-            Node {
-                line: 4,
-                value: Value::Scalar("null".to_owned())
-            }
-        );
+        let Value::Map(inner) = &entries[0].2.value else { panic!("no inner map") };
+        assert_eq!(inner[0].2, Node { line: 3, value: Value::Scalar("1.10".to_owned()) });
+        let Value::List(items) = &inner[1].2.value else { panic!("no list") };
+        assert_eq!(items[1], Node { line: 4, value: Value::Scalar("null".to_owned()) });
     }
 
     #[test]

@@ -19,13 +19,9 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     }
     let mut total = Duration::ZERO;
     while !rest.is_empty() {
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (number, after) = rest.split_at(digits);
-        let letters = after
-            .find(|c: char| !c.is_ascii_alphabetic())
-            .unwrap_or(after.len());
+        let letters = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
         let (unit, next) = after.split_at(letters);
         let seconds_per_unit = match unit {
             "ms" => 0.001,
@@ -47,9 +43,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         rest = next;
     }
     if !total.subsec_nanos().is_multiple_of(NANOS_PER_MILLI) {
-        return Err(format!(
-            "`{text}` is finer than a millisecond: expected {ALLOWED}"
-        ));
+        return Err(format!("`{text}` is finer than a millisecond: expected {ALLOWED}"));
     }
     Ok(total)
 }
@@ -89,17 +83,7 @@ mod tests {
 
     #[test]
     fn what_is_no_duration_is_refused_with_the_form_that_is() {
-        for text in [
-            "",
-            "5",
-            "s",
-            "-5s",
-            "5 s",
-            "5d",
-            "1..5s",
-            "0.1ms",
-            "99999999999999999999h",
-        ] {
+        for text in ["", "5", "s", "-5s", "5 s", "5d", "1..5s", "0.1ms", "99999999999999999999h"] {
             let message = parse(text).unwrap_err();
             assert!(message.contains("500ms"), "{text}: {message}");
         }

@@ -12,35 +12,15 @@ use super::placeholder::Variables;
 use super::secret::Secret;
 use super::{Config, duration};
 
-const ENDPOINT: [&str; 2] = [
-    "OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
-];
-const HEADERS: [&str; 2] = [
-    "OTEL_EXPORTER_OTLP_PROFILES_HEADERS",
-    "OTEL_EXPORTER_OTLP_HEADERS",
-];
-const TIMEOUT_MS: [&str; 2] = [
-    "OTEL_EXPORTER_OTLP_PROFILES_TIMEOUT",
-    "OTEL_EXPORTER_OTLP_TIMEOUT",
-];
-const COMPRESSION: [&str; 2] = [
-    "OTEL_EXPORTER_OTLP_PROFILES_COMPRESSION",
-    "OTEL_EXPORTER_OTLP_COMPRESSION",
-];
-const PROTOCOL: [&str; 2] = [
-    "OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL",
-    "OTEL_EXPORTER_OTLP_PROTOCOL",
-];
+const ENDPOINT: [&str; 2] = ["OTEL_EXPORTER_OTLP_PROFILES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
+const HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_PROFILES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
+const TIMEOUT_MS: [&str; 2] = ["OTEL_EXPORTER_OTLP_PROFILES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"];
+const COMPRESSION: [&str; 2] = ["OTEL_EXPORTER_OTLP_PROFILES_COMPRESSION", "OTEL_EXPORTER_OTLP_COMPRESSION"];
+const PROTOCOL: [&str; 2] = ["OTEL_EXPORTER_OTLP_PROFILES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
 
 /// Fills in what is still at its default.
 pub(super) fn apply(config: &mut Config, variables: Variables<'_>) {
-    let Config {
-        export,
-        origins,
-        warnings,
-        ..
-    } = config;
+    let Config { export, origins, warnings, .. } = config;
     let mut try_set =
         |key: &str, names: [&'static str; 2], set: &mut dyn FnMut(&str) -> Result<(), String>| {
             if origins.get(key) != Origin::Default {
@@ -68,17 +48,13 @@ pub(super) fn apply(config: &mut Config, variables: Variables<'_>) {
         Ok(())
     });
     try_set("export.timeout", TIMEOUT_MS, &mut |text| {
-        let millis = text
-            .parse()
-            .map_err(|_| format!("`{text}` is not a whole number of milliseconds"))?;
+        let millis = text.parse().map_err(|_| format!("`{text}` is not a whole number of milliseconds"))?;
         let written = duration::format(Duration::from_millis(millis));
         export.timeout = duration_in(&written, &TIMEOUT)?;
         Ok(())
     });
     try_set("export.compression", COMPRESSION, &mut |text| {
-        export.compression = text
-            .parse()
-            .map_err(|problem| format!("{problem}; allowed: none, gzip"))?;
+        export.compression = text.parse().map_err(|problem| format!("{problem}; allowed: none, gzip"))?;
         Ok(())
     });
     let protocol = PROTOCOL.into_iter().find_map(|name| {
@@ -86,9 +62,7 @@ pub(super) fn apply(config: &mut Config, variables: Variables<'_>) {
         (!value.is_empty()).then_some((name, value))
     });
     if let Some((name, value)) = protocol.filter(|(_, value)| value != "grpc") {
-        warnings.push(format!(
-            "{name} is ignored: `{value}` is not built yet; profiles go by grpc"
-        ));
+        warnings.push(format!("{name} is ignored: `{value}` is not built yet; profiles go by grpc"));
     }
 }
 
@@ -128,38 +102,23 @@ mod tests {
     use crate::config::load::load_text;
 
     fn with(table: &[(&str, &str)], text: &str) -> Config {
-        let variables = |name: &str| {
-            table
-                .iter()
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| (*value).to_owned())
-        };
+        let variables =
+            |name: &str| table.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
         load_text("c.yaml", text, &variables).unwrap()
     }
 
     #[test]
     fn the_signals_own_variable_comes_before_the_general_one() {
-        let table = [
-            (ENDPOINT[0], "own:1"),
-            (ENDPOINT[1], "general:2"),
-            (TIMEOUT_MS[1], "2500"),
-        ];
+        let table = [(ENDPOINT[0], "own:1"), (ENDPOINT[1], "general:2"), (TIMEOUT_MS[1], "2500")];
         let config = with(&table, "");
         assert_eq!(config.export.endpoint, "http://own:1");
         assert_eq!(config.export.timeout, Duration::from_millis(2500));
-        assert_eq!(
-            config.origins.get("export.endpoint"),
-            Origin::Environment(ENDPOINT[0])
-        );
+        assert_eq!(config.origins.get("export.endpoint"), Origin::Environment(ENDPOINT[0]));
     }
 
     #[test]
     fn empty_is_unset_and_the_file_wins() {
-        let table = [
-            (ENDPOINT[0], " "),
-            (ENDPOINT[1], "general:2"),
-            (COMPRESSION[0], "gzip"),
-        ];
+        let table = [(ENDPOINT[0], " "), (ENDPOINT[1], "general:2"), (COMPRESSION[0], "gzip")];
         let config = with(&table, "export: {compression: none}");
         assert_eq!(config.export.endpoint, "http://general:2");
         assert_eq!(config.export.compression, Compression::None);

@@ -102,11 +102,7 @@ pub const ENDPOINT_ALLOWED: &str = "http://HOST:PORT or HOST:PORT (OTLP/gRPC, pl
 /// Says what is wrong, without repeating the text, which may hold a password.
 pub fn parse_endpoint(text: &str) -> Result<String, String> {
     let text = text.trim();
-    let url = if text.contains("://") {
-        text.to_owned()
-    } else {
-        format!("http://{text}")
-    };
+    let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let uri: Uri = url.parse().map_err(|error| format!("is not a URL ({error})"))?;
     match uri.scheme_str() {
         Some("http") => {}
@@ -140,7 +136,7 @@ pub(super) fn parse_header(name: &str, value: &str) -> Result<(String, Secret), 
     let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || !name.chars().all(allowed) {
         return Err(
-            "the header's name has other characters than letters, digits, `-`, `_` and `.`".to_owned(),
+            "the header's name has other characters than letters, digits, `-`, `_` and `.`".to_owned()
         );
     }
     if name.starts_with("grpc-") || name.ends_with("-bin") {
@@ -163,63 +159,29 @@ pub(crate) fn duration_in(text: &str, range: &RangeInclusive<Duration>) -> Resul
 }
 
 /// Keys of the section.
-pub(super) const KEYS: [&str; 7] = [
-    "endpoint",
-    "headers",
-    "compression",
-    "timeout",
-    "interval",
-    "retry_on_failure",
-    "sending_queue",
-];
+pub(super) const KEYS: [&str; 7] =
+    ["endpoint", "headers", "compression", "timeout", "interval", "retry_on_failure", "sending_queue"];
 
 /// Reads the section over `into`.
 pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>, into: &mut Export) {
-    reader.value(
-        section,
-        "endpoint",
-        &mut into.endpoint,
-        ENDPOINT_ALLOWED,
-        parse_endpoint,
-    );
+    reader.value(section, "endpoint", &mut into.endpoint, ENDPOINT_ALLOWED, parse_endpoint);
     reader.headers(section, "headers", &mut into.headers, parse_header);
-    reader.value(
-        section,
-        "compression",
-        &mut into.compression,
-        "none, gzip",
-        str::parse,
-    );
-    reader.value(section, "timeout", &mut into.timeout, "", |text| {
-        duration_in(text, &TIMEOUT)
-    });
-    reader.value(section, "interval", &mut into.interval, "", |text| {
-        duration_in(text, &INTERVAL)
-    });
+    reader.value(section, "compression", &mut into.compression, "none, gzip", str::parse);
+    reader.value(section, "timeout", &mut into.timeout, "", |text| duration_in(text, &TIMEOUT));
+    reader.value(section, "interval", &mut into.interval, "", |text| duration_in(text, &INTERVAL));
 
     let retry = &mut into.retry_on_failure;
     let keys = ["enabled", "initial_interval", "max_interval", "max_elapsed_time"];
     if let Some(inner) = reader.section(section, "retry_on_failure", &keys) {
         reader.value(&inner, "enabled", &mut retry.enabled, "true, false", |text| {
-            text.parse()
-                .map_err(|_| format!("`{text}` is neither true nor false"))
+            text.parse().map_err(|_| format!("`{text}` is neither true nor false"))
         });
         let backoff = |text: &str| duration_in(text, &BACKOFF);
-        reader.value(
-            &inner,
-            "initial_interval",
-            &mut retry.initial_interval,
-            "",
-            backoff,
-        );
+        reader.value(&inner, "initial_interval", &mut retry.initial_interval, "", backoff);
         reader.value(&inner, "max_interval", &mut retry.max_interval, "", backoff);
-        reader.value(
-            &inner,
-            "max_elapsed_time",
-            &mut retry.max_elapsed_time,
-            "",
-            |text| duration_in(text, &MAX_ELAPSED),
-        );
+        reader.value(&inner, "max_elapsed_time", &mut retry.max_elapsed_time, "", |text| {
+            duration_in(text, &MAX_ELAPSED)
+        });
         if retry.initial_interval > retry.max_interval {
             let problem = format!(
                 "initial_interval ({}) is longer than max_interval ({})",
@@ -232,9 +194,7 @@ pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>, into: &mut Ex
     if let Some(inner) = reader.section(section, "sending_queue", &["queue_size"]) {
         let queue = &mut into.sending_queue;
         let allowed = "a whole number from 1 to 65536 (requests)";
-        reader.value(&inner, "queue_size", &mut queue.queue_size, allowed, |text| {
-            number(text, &QUEUE_SIZE)
-        });
+        reader.value(&inner, "queue_size", &mut queue.queue_size, allowed, |text| number(text, &QUEUE_SIZE));
     }
 }
 
@@ -274,17 +234,8 @@ mod tests {
 
     #[test]
     fn headers_names_are_checked_and_their_values_not_told() {
-        assert_eq!(
-            parse_header("X-Key", "v").map(|(name, _)| name).as_deref(),
-            Ok("x-key")
-        );
-        for (name, value) in [
-            ("", "v"),
-            ("a b", "v"),
-            ("x-bin", "v"),
-            ("grpc-x", "v"),
-            ("x", "tell\n"),
-        ] {
+        assert_eq!(parse_header("X-Key", "v").map(|(name, _)| name).as_deref(), Ok("x-key"));
+        for (name, value) in [("", "v"), ("a b", "v"), ("x-bin", "v"), ("grpc-x", "v"), ("x", "tell\n")] {
             assert!(!parse_header(name, value).unwrap_err().contains("tell"), "{name}");
         }
     }

@@ -18,13 +18,7 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 pub fn load(path: &Path) -> Result<Config, Vec<Fault>> {
     let file = path.display().to_string();
     let text = read_text(path).map_err(|problem| {
-        vec![Fault {
-            file: file.clone(),
-            line: None,
-            key: String::new(),
-            problem,
-            allowed: String::new(),
-        }]
+        vec![Fault { file: file.clone(), line: None, key: String::new(), problem, allowed: String::new() }]
     })?;
     load_text(&file, &text, &process_environment)
 }
@@ -61,9 +55,7 @@ pub(super) fn load_text(file: &str, text: &str, variables: Variables<'_>) -> Res
             export::read(&mut reader, &section, &mut config.export);
         }
     }
-    let Reader {
-        mut faults, origins, ..
-    } = reader;
+    let Reader { mut faults, origins, .. } = reader;
     if !faults.is_empty() {
         faults.sort_by_key(|fault| fault.line);
         return Err(faults);

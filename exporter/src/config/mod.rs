@@ -50,10 +50,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             // Low enough to leave running, and prime, so as not to keep step with timers.
-            sampling: Sampling {
-                rate: 19,
-                native: Native::None,
-            },
+            sampling: Sampling { rate: 19, native: Native::None },
             processes: Processes { pids: Vec::new() },
             export: Export {
                 endpoint: "http://localhost:4317".to_owned(),

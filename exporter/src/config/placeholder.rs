@@ -88,17 +88,9 @@ mod tests {
 
     #[test]
     fn what_has_no_value_is_named() {
-        assert!(
-            expand("${env:NO}", &table)
-                .unwrap_err()
-                .contains("NO is not defined")
-        );
+        assert!(expand("${env:NO}", &table).unwrap_err().contains("NO is not defined"));
         assert!(expand("${HOST}", &table).unwrap_err().contains("${env:NAME}"));
         assert!(expand("${env:HOST", &table).unwrap_err().contains("without"));
-        assert!(
-            expand("${env:1 x}", &table)
-                .unwrap_err()
-                .contains("is not the name")
-        );
+        assert!(expand("${env:1 x}", &table).unwrap_err().contains("is not the name"));
     }
 }

@@ -15,7 +15,5 @@ pub const MAX_PID: u32 = i32::MAX as u32;
 /// Reads the section over `into`.
 pub(super) fn read(reader: &mut Reader<'_>, section: &Section<'_>, into: &mut Processes) {
     let allowed = "a list of process ids (whole numbers above 0), such as [12, 34]";
-    reader.list(section, "pids", &mut into.pids, allowed, |text| {
-        number(text, &(1..=MAX_PID))
-    });
+    reader.list(section, "pids", &mut into.pids, allowed, |text| number(text, &(1..=MAX_PID)));
 }

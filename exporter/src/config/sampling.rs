@@ -41,9 +41,7 @@ impl FromStr for Native {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "none" => Ok(Self::None),
-            "leaf" | "all" => Err(format!(
-                "`{text}` is not built yet: native stacks come later; write none"
-            )),
+            "leaf" | "all" => Err(format!("`{text}` is not built yet: native stacks come later; write none")),
             _ => Err(format!("`{text}` is not known; write none")),
         }
     }

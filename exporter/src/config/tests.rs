@@ -17,10 +17,7 @@ fn faults(text: &str) -> Vec<Fault> {
 #[test]
 fn an_empty_file_gives_the_defaults() {
     assert_eq!(load_text("c.yaml", "", &nothing), Ok(Config::default()));
-    assert_eq!(
-        load_text("c.yaml", "sampling:\nexport:\n", &nothing),
-        Ok(Config::default())
-    );
+    assert_eq!(load_text("c.yaml", "sampling:\nexport:\n", &nothing), Ok(Config::default()));
 }
 
 #[test]
@@ -32,14 +29,8 @@ fn every_key_is_read() {
     assert_eq!((config.sampling.rate, config.sampling.native), (49, Native::None));
     assert_eq!(config.processes.pids, [3, 4]);
     let export = &config.export;
-    assert_eq!(
-        (export.endpoint.as_str(), export.compression.as_str()),
-        ("http://c:1", "gzip")
-    );
-    assert_eq!(
-        (export.timeout, export.interval),
-        (Duration::from_secs(2), Duration::from_millis(500))
-    );
+    assert_eq!((export.endpoint.as_str(), export.compression.as_str()), ("http://c:1", "gzip"));
+    assert_eq!((export.timeout, export.interval), (Duration::from_secs(2), Duration::from_millis(500)));
     assert_eq!(export.headers["authorization"].expose(), "Bearer t");
     assert!(!export.retry_on_failure.enabled);
     assert_eq!(export.retry_on_failure.max_elapsed_time, Duration::from_secs(60));
@@ -51,10 +42,8 @@ fn every_key_is_read() {
 fn all_faults_are_found_together_each_with_its_line() {
     let text = "sampling:\n  rate: 0\n  native: all\n  speed: 3\nprocesses:\n  pids: [1, x]\nexport:\n  \
         timeout: 5\n  endpoint: https://c\n  retry_on_failure:\n    initial_interval: 40s\n  rate: 1\nextra: 1\n";
-    let found: Vec<(usize, String)> = faults(text)
-        .into_iter()
-        .map(|fault| (fault.line.unwrap_or(0), fault.key))
-        .collect();
+    let found: Vec<(usize, String)> =
+        faults(text).into_iter().map(|fault| (fault.line.unwrap_or(0), fault.key)).collect();
     let expected = [
         (2, "sampling.rate"),
         (3, "sampling.native"),
@@ -79,11 +68,7 @@ fn a_fault_reads_as_file_line_key_problem_and_what_is_allowed() {
         faults("sampling: {speed: 1}")[0].to_string(),
         "c.yaml:1: sampling.speed: unknown key; allowed: rate, native"
     );
-    assert!(
-        faults("sampling: {native: leaf}")[0]
-            .to_string()
-            .contains("not built yet")
-    );
+    assert!(faults("sampling: {native: leaf}")[0].to_string().contains("not built yet"));
 }
 
 #[test]
@@ -117,30 +102,18 @@ fn the_effective_configuration_loads_again_and_hides_secrets() {
     let text = "sampling:\n  rate: 97\nexport:\n  headers: {x-key: s3cr3t}\n";
     let config = load_text("c.yaml", text, &nothing).unwrap();
     let shown = config.to_string();
-    assert!(
-        shown.contains("rate: 97  # line 2") && shown.contains("timeout: 10s  # default"),
-        "{shown}"
-    );
+    assert!(shown.contains("rate: 97  # line 2") && shown.contains("timeout: 10s  # default"), "{shown}");
     assert!(!shown.contains("s3cr3t") && !format!("{config:?}").contains("s3cr3t"));
     let again = load_text("again.yaml", &shown, &nothing).unwrap();
-    assert_eq!(
-        (again.sampling, again.processes),
-        (config.sampling, config.processes)
-    );
+    assert_eq!((again.sampling, again.processes), (config.sampling, config.processes));
     assert_eq!(again.export.retry_on_failure, config.export.retry_on_failure);
 }
 
 #[test]
 fn no_fault_repeats_a_headers_value() {
-    for value in [
-        "${s3cr3t}",
-        "${env:s3-cr3t}",
-        "*s3cr3t",
-        "!s3cr3t x",
-        "[s3cr3t]",
-        "\"s3cr3t\\u00e9\"",
-        "&s3cr3t *x",
-    ] {
+    for value in
+        ["${s3cr3t}", "${env:s3-cr3t}", "*s3cr3t", "!s3cr3t x", "[s3cr3t]", "\"s3cr3t\\u00e9\"", "&s3cr3t *x"]
+    {
         for fault in faults(&format!("export:\n  headers:\n    key: {value}\n")) {
             let shown = format!("{fault} {fault:?}");
             assert!(!shown.contains("s3cr3t") && !shown.contains("s3-cr3t"), "{shown}");
@@ -151,12 +124,7 @@ fn no_fault_repeats_a_headers_value() {
 #[test]
 fn a_missing_file_is_one_fault_that_names_it() {
     let faults = load(Path::new("/nonexistent/c.yaml")).unwrap_err();
-    assert!(
-        faults.len() == 1
-            && faults[0]
-                .to_string()
-                .starts_with("/nonexistent/c.yaml: cannot open")
-    );
+    assert!(faults.len() == 1 && faults[0].to_string().starts_with("/nonexistent/c.yaml: cannot open"));
 }
 
 fn shipped(name: &str) -> (String, String) {
@@ -179,13 +147,7 @@ fn every_shipped_file_loads() {
 fn exporter_yaml_has_every_key_at_its_default() {
     let (file, text) = shipped("exporter.yaml");
     let config = load_text(&file, &text, &nothing).unwrap();
-    assert_eq!(
-        Config {
-            origins: super::Origins::default(),
-            ..config.clone()
-        },
-        Config::default()
-    );
+    assert_eq!(Config { origins: super::Origins::default(), ..config.clone() }, Config::default());
     assert!(!config.to_string().contains("# default"), "{config}");
 }
 

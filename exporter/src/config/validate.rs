@@ -30,23 +30,14 @@ pub(super) struct Section<'n> {
 
 impl Section<'_> {
     fn key(&self, name: &str) -> String {
-        if self.path.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{}.{name}", self.path)
-        }
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 }
 
 impl<'a> Reader<'a> {
     /// A reader of `file`, with nothing found yet.
     pub(super) fn new(file: &'a str, variables: Variables<'a>) -> Self {
-        Self {
-            file,
-            variables,
-            faults: Vec::new(),
-            origins: Origins::default(),
-        }
+        Self { file, variables, faults: Vec::new(), origins: Origins::default() }
     }
 
     /// The document as the outermost section.
@@ -100,9 +91,7 @@ impl<'a> Reader<'a> {
         match &node.value {
             Value::Null => {}
             Value::List(items) => {
-                let read = items
-                    .iter()
-                    .filter_map(|item| self.scalar(item, &key, allowed, &parse));
+                let read = items.iter().filter_map(|item| self.scalar(item, &key, allowed, &parse));
                 *target = read.collect();
                 self.origins.set(key, Origin::File { line: *line });
             }
@@ -192,11 +181,7 @@ impl<'a> Reader<'a> {
     /// The entries of a mapping; reports keys that repeat and, where `known` is given, those not in it.
     fn mapping<'n>(&mut self, node: &'n Node, path: String, known: Option<&[&str]>) -> Option<Section<'n>> {
         let allowed = known.map(|known| known.join(", ")).unwrap_or_default();
-        let mut section = Section {
-            path,
-            line: node.line,
-            entries: BTreeMap::new(),
-        };
+        let mut section = Section { path, line: node.line, entries: BTreeMap::new() };
         match &node.value {
             Value::Null => Some(section),
             Value::Map(entries) => {

@@ -68,13 +68,7 @@ impl Backoff {
         if !(0.0..=1.0).contains(&randomization) {
             return Err(BackoffError::Randomization);
         }
-        Ok(Self {
-            initial,
-            max_interval,
-            multiplier,
-            randomization,
-            max_elapsed,
-        })
+        Ok(Self { initial, max_interval, multiplier, randomization, max_elapsed })
     }
 
     /// Wait before retry number `attempt` (0 is the first), `elapsed` after the first try. `random` is
@@ -87,15 +81,12 @@ impl Backoff {
         asked: Option<Duration>,
     ) -> Option<Duration> {
         // Above 64 doublings every wait is at its ceiling; the bound keeps the power finite.
-        let factor = self
-            .multiplier
-            .powi(i32::try_from(attempt.min(64)).unwrap_or(64));
+        let factor = self.multiplier.powi(i32::try_from(attempt.min(64)).unwrap_or(64));
         let seconds = (self.initial.as_secs_f64() * factor).min(self.max_interval.as_secs_f64());
         let jitter = 1.0 + self.randomization * (2.0 * random.clamp(0.0, 1.0) - 1.0);
         let wait = Duration::try_from_secs_f64(seconds * jitter).unwrap_or(self.max_interval);
         let wait = wait.max(asked.unwrap_or_default());
-        let in_time =
-            self.max_elapsed.is_zero() || elapsed.saturating_add(wait) <= self.max_elapsed;
+        let in_time = self.max_elapsed.is_zero() || elapsed.saturating_add(wait) <= self.max_elapsed;
         in_time.then_some(wait)
     }
 }
@@ -109,23 +100,10 @@ mod tests {
     #[test]
     fn waits_grow_to_the_ceiling_within_the_jitter() {
         let backoff = Backoff::new(SECOND, 10 * SECOND, 2.0, 0.5, Duration::ZERO).unwrap();
-        for (attempt, middle) in [
-            (0, 1.0),
-            (1, 2.0),
-            (2, 4.0),
-            (3, 8.0),
-            (4, 10.0),
-            (u32::MAX, 10.0),
-        ] {
+        for (attempt, middle) in [(0, 1.0), (1, 2.0), (2, 4.0), (3, 8.0), (4, 10.0), (u32::MAX, 10.0)] {
             for (random, factor) in [(0.0, 0.5), (0.5, 1.0), (1.0, 1.5)] {
-                let wait = backoff
-                    .delay(attempt, Duration::ZERO, random, None)
-                    .unwrap();
-                assert_eq!(
-                    wait,
-                    Duration::from_secs_f64(middle * factor),
-                    "{attempt} {random}"
-                );
+                let wait = backoff.delay(attempt, Duration::ZERO, random, None).unwrap();
+                assert_eq!(wait, Duration::from_secs_f64(middle * factor), "{attempt} {random}");
             }
         }
     }
@@ -143,32 +121,16 @@ mod tests {
         let backoff = Backoff::default();
         assert_eq!(backoff.delay(0, 295 * SECOND, 0.5, None), Some(5 * SECOND));
         assert_eq!(backoff.delay(0, 296 * SECOND, 0.5, None), None);
-        assert_eq!(
-            backoff.delay(0, Duration::ZERO, 0.5, Some(301 * SECOND)),
-            None
-        );
+        assert_eq!(backoff.delay(0, Duration::ZERO, 0.5, Some(301 * SECOND)), None);
     }
 
     #[test]
     fn senseless_policies_are_refused() {
-        let new = |initial, max, multiplier, random| {
-            Backoff::new(initial, max, multiplier, random, SECOND).err()
-        };
-        assert_eq!(
-            new(Duration::ZERO, SECOND, 2.0, 0.5),
-            Some(BackoffError::InitialZero)
-        );
-        assert_eq!(
-            new(2 * SECOND, SECOND, 2.0, 0.5),
-            Some(BackoffError::MaxBelowInitial)
-        );
-        assert_eq!(
-            new(SECOND, SECOND, f64::NAN, 0.5),
-            Some(BackoffError::Multiplier)
-        );
-        assert_eq!(
-            new(SECOND, SECOND, 2.0, 1.5),
-            Some(BackoffError::Randomization)
-        );
+        let new =
+            |initial, max, multiplier, random| Backoff::new(initial, max, multiplier, random, SECOND).err();
+        assert_eq!(new(Duration::ZERO, SECOND, 2.0, 0.5), Some(BackoffError::InitialZero));
+        assert_eq!(new(2 * SECOND, SECOND, 2.0, 0.5), Some(BackoffError::MaxBelowInitial));
+        assert_eq!(new(SECOND, SECOND, f64::NAN, 0.5), Some(BackoffError::Multiplier));
+        assert_eq!(new(SECOND, SECOND, 2.0, 1.5), Some(BackoffError::Randomization));
     }
 }

@@ -91,12 +91,7 @@ impl Delivery {
             warned: HashMap::new(),
         };
         let task = tokio::spawn(worker.run(queue.clone()));
-        Ok(Self {
-            queue,
-            counters,
-            in_hand,
-            task,
-        })
+        Ok(Self { queue, counters, in_hand, task })
     }
 
     /// Queues a request; from any thread.
@@ -106,10 +101,7 @@ impl Delivery {
 
     /// An end of the queue that other threads may keep.
     pub fn sender(&self) -> Sender {
-        Sender {
-            queue: self.queue.clone(),
-            counters: Arc::clone(&self.counters),
-        }
+        Sender { queue: self.queue.clone(), counters: Arc::clone(&self.counters) }
     }
 
     /// The counters, also after the end.
@@ -124,16 +116,9 @@ impl Delivery {
         // A task that failed left its requests behind just as one that was too slow.
         if !matches!(ended, Ok(Ok(()))) {
             self.task.abort();
-            let waiting: u64 = self
-                .queue
-                .drain()
-                .iter()
-                .map(|request| request.samples)
-                .sum();
+            let waiting: u64 = self.queue.drain().iter().map(|request| request.samples).sum();
             let dropped = waiting + self.in_hand.load(Relaxed);
-            self.counters
-                .samples_dropped_shutdown
-                .fetch_add(dropped, Relaxed);
+            self.counters.samples_dropped_shutdown.fetch_add(dropped, Relaxed);
             tracing::warn!(samples = dropped, "not delivered before the end");
         }
         self.counters.values()
@@ -150,15 +135,8 @@ pub struct Sender {
 impl Sender {
     /// Queues a request; never waits.
     pub fn push(&self, request: &ExportProfilesServiceRequest) {
-        let dropped: u64 = self
-            .queue
-            .push(Queued::new(request))
-            .iter()
-            .map(|old| old.samples)
-            .sum();
-        self.counters
-            .samples_dropped_queue_full
-            .fetch_add(dropped, Relaxed);
+        let dropped: u64 = self.queue.push(Queued::new(request)).iter().map(|old| old.samples).sum();
+        self.counters.samples_dropped_queue_full.fetch_add(dropped, Relaxed);
     }
 }
 
@@ -216,11 +194,7 @@ impl Worker {
     }
 
     /// Sends until the outcome is another than to retry; None if that took too long.
-    async fn send(
-        &mut self,
-        message: &ExportProfilesServiceRequest,
-        first: Instant,
-    ) -> Option<Outcome> {
+    async fn send(&mut self, message: &ExportProfilesServiceRequest, first: Instant) -> Option<Outcome> {
         let mut attempt = 0;
         loop {
             let (after, reason) = match self.client.send(message.clone()).await {
@@ -248,17 +222,12 @@ impl Worker {
             }
             Outcome::Partial { rejected, message } => {
                 counters.requests_sent.fetch_add(1, Relaxed);
-                let counter = if rejected == 0 {
-                    &counters.samples_accepted
-                } else {
-                    &counters.samples_rejected
-                };
+                let counter =
+                    if rejected == 0 { &counters.samples_accepted } else { &counters.samples_rejected };
                 counter.fetch_add(samples, Relaxed);
                 self.warn(&message, "taken in part or with a warning");
             }
-            Outcome::Retry { reason, .. }
-            | Outcome::TooLarge { reason }
-            | Outcome::Rejected { reason } => {
+            Outcome::Retry { reason, .. } | Outcome::TooLarge { reason } | Outcome::Rejected { reason } => {
                 counters.samples_rejected.fetch_add(samples, Relaxed);
                 self.warn(&reason, "refused");
             }
@@ -267,11 +236,7 @@ impl Worker {
 
     /// A line in the log, of each kind at most one a minute.
     fn warn(&mut self, reason: &str, what: &'static str) {
-        if self
-            .warned
-            .get(what)
-            .is_none_or(|last| last.elapsed() >= WARN_INTERVAL)
-        {
+        if self.warned.get(what).is_none_or(|last| last.elapsed() >= WARN_INTERVAL) {
             self.warned.insert(what, Instant::now());
             tracing::warn!(endpoint = self.endpoint, reason, "{what}");
         }

@@ -103,46 +103,31 @@ fn header(name: &str, value: &str) -> Option<Header> {
 impl GrpcClient {
     /// Checks the endpoint; does not connect. To be called within a tokio runtime.
     pub fn new(config: &GrpcConfig) -> Result<Self, EndpointError> {
-        let GrpcConfig {
-            endpoint,
-            timeout,
-            gzip,
-            headers,
-        } = config;
+        let GrpcConfig { endpoint, timeout, gzip, headers } = config;
         let url = match endpoint.split_once("://") {
             None => format!("http://{endpoint}"),
             Some(("http", _)) => endpoint.clone(),
             Some(_) => {
-                return Err(EndpointError::Scheme {
-                    endpoint: endpoint.clone(),
-                });
+                return Err(EndpointError::Scheme { endpoint: endpoint.clone() });
             }
         };
-        let invalid = |source| EndpointError::Invalid {
-            endpoint: endpoint.clone(),
-            source,
-        };
+        let invalid = |source| EndpointError::Invalid { endpoint: endpoint.clone(), source };
         let channel = Endpoint::from_shared(url)
-            .and_then(|url| {
-                url.user_agent(concat!("otel-profile-exporter/", env!("CARGO_PKG_VERSION")))
-            })
+            .and_then(|url| url.user_agent(concat!("otel-profile-exporter/", env!("CARGO_PKG_VERSION"))))
             .map_err(invalid)?
             .connect_timeout(*timeout)
             .connect_lazy();
-        let mut client =
-            ProfilesServiceClient::new(channel).accept_compressed(CompressionEncoding::Gzip);
+        let mut client = ProfilesServiceClient::new(channel).accept_compressed(CompressionEncoding::Gzip);
         if *gzip {
             client = client.send_compressed(CompressionEncoding::Gzip);
         }
         let headers = headers
             .iter()
-            .map(|(name, value)| header(name, value).ok_or_else(|| EndpointError::Header { name: name.clone() }))
+            .map(|(name, value)| {
+                header(name, value).ok_or_else(|| EndpointError::Header { name: name.clone() })
+            })
             .collect::<Result<_, _>>()?;
-        Ok(Self {
-            client,
-            timeout: *timeout,
-            headers,
-        })
+        Ok(Self { client, timeout: *timeout, headers })
     }
 
     /// Sends once.
@@ -150,9 +135,7 @@ impl GrpcClient {
         let mut request = Request::new(message);
         request.set_timeout(self.timeout);
         let version = MetadataValue::from_static(DEVELOPMENT_VERSION);
-        request
-            .metadata_mut()
-            .insert(DEVELOPMENT_VERSION_KEY, version);
+        request.metadata_mut().insert(DEVELOPMENT_VERSION_KEY, version);
         for (name, value) in &self.headers {
             request.metadata_mut().insert(name.clone(), value.clone());
         }
@@ -160,10 +143,7 @@ impl GrpcClient {
         match tokio::time::timeout(self.timeout, client.export(request)).await {
             Ok(Ok(response)) => of_response(response.into_inner()),
             Ok(Err(status)) => of_status(&status),
-            Err(_) => of_status(&Status::deadline_exceeded(format!(
-                "no answer in {:?}",
-                self.timeout
-            ))),
+            Err(_) => of_status(&Status::deadline_exceeded(format!("no answer in {:?}", self.timeout))),
         }
     }
 }
@@ -174,21 +154,11 @@ mod tests {
 
     #[tokio::test]
     async fn endpoints_with_and_without_scheme() {
-        let new = |endpoint: &str| {
-            GrpcClient::new(&GrpcConfig {
-                endpoint: endpoint.into(),
-                ..Default::default()
-            })
-        };
+        let new =
+            |endpoint: &str| GrpcClient::new(&GrpcConfig { endpoint: endpoint.into(), ..Default::default() });
         assert!(new("localhost:4317").is_ok());
         assert!(new("http://127.0.0.1:4317").is_ok());
-        assert!(matches!(
-            new("ftp://host:1"),
-            Err(EndpointError::Scheme { .. })
-        ));
-        assert!(matches!(
-            new("host name:1"),
-            Err(EndpointError::Invalid { .. })
-        ));
+        assert!(matches!(new("ftp://host:1"), Err(EndpointError::Scheme { .. })));
+        assert!(matches!(new("host name:1"), Err(EndpointError::Invalid { .. })));
     }
 }

@@ -46,10 +46,7 @@ pub fn of_response(response: ExportProfilesServiceResponse) -> Outcome {
     match response.partial_success {
         Some(partial) if partial.rejected_profiles > 0 || !partial.error_message.is_empty() => {
             let rejected = u64::try_from(partial.rejected_profiles).unwrap_or(0);
-            Outcome::Partial {
-                rejected,
-                message: partial.error_message,
-            }
+            Outcome::Partial { rejected, message: partial.error_message }
         }
         _ => Outcome::Accepted,
     }
@@ -57,9 +54,7 @@ pub fn of_response(response: ExportProfilesServiceResponse) -> Outcome {
 
 /// A status that came, or that the transport made of a broken connection.
 pub fn of_status(status: &Status) -> Outcome {
-    let after = status
-        .get_details_retry_info()
-        .map(|info| info.retry_delay.unwrap_or_default());
+    let after = status.get_details_retry_info().map(|info| info.retry_delay.unwrap_or_default());
     let reason = format!("{:?}: {}", status.code(), status.message());
     match status.code() {
         Code::Ok => Outcome::Accepted,
@@ -72,12 +67,8 @@ pub fn of_status(status: &Status) -> Outcome {
         Code::ResourceExhausted if after.is_some() => Outcome::Retry { after, reason },
         Code::ResourceExhausted => Outcome::TooLarge { reason },
         // A connection that breaks in the middle: hyper's error, which never was a gRPC status.
-        Code::Unknown if std::error::Error::source(status).is_some() => {
-            Outcome::Retry { after, reason }
-        }
-        Code::Unimplemented => Outcome::Rejected {
-            reason: format!("{reason}; {UNIMPLEMENTED_HINT}"),
-        },
+        Code::Unknown if std::error::Error::source(status).is_some() => Outcome::Retry { after, reason },
+        Code::Unimplemented => Outcome::Rejected { reason: format!("{reason}; {UNIMPLEMENTED_HINT}") },
         Code::Unknown
         | Code::InvalidArgument
         | Code::NotFound
@@ -115,51 +106,27 @@ mod tests {
             let details = ErrorDetails::with_retry_info(Some(delay));
             let status = Status::with_error_details(code, "busy", details);
             let outcome = of_status(&status);
-            assert!(
-                matches!(outcome, Outcome::Retry { after: Some(d), .. } if d == delay),
-                "{outcome:?}"
-            );
+            assert!(matches!(outcome, Outcome::Retry { after: Some(d), .. } if d == delay), "{outcome:?}");
         }
     }
 
     #[test]
     fn an_empty_partial_success_is_success() {
         let of = |rejected_profiles, error_message: &str| {
-            let partial = ExportProfilesPartialSuccess {
-                rejected_profiles,
-                error_message: error_message.into(),
-            };
-            of_response(ExportProfilesServiceResponse {
-                partial_success: Some(partial),
-            })
+            let partial =
+                ExportProfilesPartialSuccess { rejected_profiles, error_message: error_message.into() };
+            of_response(ExportProfilesServiceResponse { partial_success: Some(partial) })
         };
         assert_eq!(of(0, ""), Outcome::Accepted);
-        assert_eq!(
-            of(2, "bad"),
-            Outcome::Partial {
-                rejected: 2,
-                message: "bad".into()
-            }
-        );
-        assert_eq!(
-            of(0, "hm"),
-            Outcome::Partial {
-                rejected: 0,
-                message: "hm".into()
-            }
-        );
-        assert_eq!(
-            of_response(ExportProfilesServiceResponse::default()),
-            Outcome::Accepted
-        );
+        assert_eq!(of(2, "bad"), Outcome::Partial { rejected: 2, message: "bad".into() });
+        assert_eq!(of(0, "hm"), Outcome::Partial { rejected: 0, message: "hm".into() });
+        assert_eq!(of_response(ExportProfilesServiceResponse::default()), Outcome::Accepted);
     }
 
     #[test]
     fn unimplemented_says_what_to_do() {
         let outcome = of_status(&Status::unimplemented("unknown service"));
-        let Outcome::Rejected { reason } = outcome else {
-            panic!("{outcome:?}")
-        };
+        let Outcome::Rejected { reason } = outcome else { panic!("{outcome:?}") };
         assert!(reason.contains("service.profilesSupport"), "{reason}");
     }
 }

@@ -24,10 +24,7 @@ pub struct Queued {
 impl Queued {
     /// Encodes a request.
     pub fn new(request: &ExportProfilesServiceRequest) -> Self {
-        Self {
-            bytes: request.encode_to_vec(),
-            samples: sample_count(request),
-        }
+        Self { bytes: request.encode_to_vec(), samples: sample_count(request) }
     }
 }
 
@@ -69,14 +66,7 @@ impl Queue {
     pub fn new(max_requests: usize, max_bytes: usize) -> Self {
         let (state, changed) = (Mutex::default(), Notify::new());
         let max_requests = max_requests.max(1);
-        Self {
-            shared: Arc::new(Shared {
-                state,
-                changed,
-                max_requests,
-                max_bytes,
-            }),
-        }
+        Self { shared: Arc::new(Shared { state, changed, max_requests, max_bytes }) }
     }
 
     /// Adds a request; returns what had to go for it: the oldest, or itself if the queue is closed.
@@ -144,10 +134,7 @@ impl Queue {
 
     /// A poisoned lock holds a whole state all the same: no step above can stop half way.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.shared
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -156,10 +143,7 @@ mod tests {
     use super::*;
 
     fn request(byte: u8, len: usize) -> Queued {
-        Queued {
-            bytes: vec![byte; len],
-            samples: 1,
-        }
+        Queued { bytes: vec![byte; len], samples: 1 }
     }
 
     #[tokio::test]

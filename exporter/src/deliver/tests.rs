@@ -47,20 +47,10 @@ impl ProfilesService for Scripted {
         request: Request<ExportProfilesServiceRequest>,
     ) -> Result<Response<ExportProfilesServiceResponse>, Status> {
         let version = request.metadata().get_all(DEVELOPMENT_VERSION_KEY).iter();
-        let version = version
-            .map(|value| value.to_str().unwrap().to_owned())
-            .collect();
-        self.seen
-            .send(Seen {
-                request: request.into_inner(),
-                version,
-                at: Instant::now(),
-            })
-            .unwrap();
+        let version = version.map(|value| value.to_str().unwrap().to_owned()).collect();
+        self.seen.send(Seen { request: request.into_inner(), version, at: Instant::now() }).unwrap();
         let answer = self.script.lock().unwrap().pop_front();
-        answer
-            .unwrap_or_else(|| Ok(Default::default()))
-            .map(Response::new)
+        answer.unwrap_or_else(|| Ok(Default::default())).map(Response::new)
     }
 }
 
@@ -73,24 +63,14 @@ async fn bench(script: Vec<Answer>, gzip: bool) -> Bench {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = listener.local_addr().unwrap().to_string();
     let (sender, seen) = mpsc::unbounded_channel();
-    let service = Scripted {
-        script: Mutex::new(script.into()),
-        seen: sender,
-    };
+    let service = Scripted { script: Mutex::new(script.into()), seen: sender };
     let server = ProfilesServiceServer::new(service).accept_compressed(CompressionEncoding::Gzip);
     let router = tonic::transport::Server::builder().add_service(server);
     tokio::spawn(router.serve_with_incoming(TcpIncoming::from(listener)));
     // A long limit on a try: a paused clock jumps whenever all tasks wait for the network.
-    let grpc = GrpcConfig {
-        endpoint,
-        gzip,
-        headers: Vec::new(),
-        timeout: Duration::from_secs(3_600 * 24 * 365),
-    };
-    let config = DeliveryConfig {
-        grpc,
-        backoff: Backoff::default(),
-    };
+    let grpc =
+        GrpcConfig { endpoint, gzip, headers: Vec::new(), timeout: Duration::from_secs(3_600 * 24 * 365) };
+    let config = DeliveryConfig { grpc, backoff: Backoff::default() };
     let delivery = Delivery::spawn(&config, Queue::default()).unwrap();
     Bench { delivery, seen }
 }
@@ -123,11 +103,7 @@ async fn a_request_arrives_as_it_was_with_one_version() {
         let seen = bench.seen.recv().await.unwrap();
         assert_eq!(seen.request, request);
         assert_eq!(seen.version, ["1"]);
-        let expected = CounterValues {
-            requests_sent: 1,
-            samples_accepted: 4,
-            ..Default::default()
-        };
+        let expected = CounterValues { requests_sent: 1, samples_accepted: 4, ..Default::default() };
         assert_eq!(counters, expected);
     }
 }
@@ -136,17 +112,9 @@ async fn a_request_arrives_as_it_was_with_one_version() {
 async fn a_refused_request_is_retried_with_its_profile_id() {
     let script = vec![status(Code::Unavailable), status(Code::Aborted)];
     let (counters, seen) = bench(script, false).await.send_one().await;
-    let expected = CounterValues {
-        requests_sent: 1,
-        samples_accepted: 4,
-        retries: 2,
-        ..Default::default()
-    };
+    let expected = CounterValues { requests_sent: 1, samples_accepted: 4, retries: 2, ..Default::default() };
     assert_eq!(counters, expected);
-    assert!(
-        seen.windows(2)
-            .all(|pair| pair[0].request == pair[1].request)
-    );
+    assert!(seen.windows(2).all(|pair| pair[0].request == pair[1].request));
     // First wait: 5 s ± 50 %.
     let wait = seen[1].at - seen[0].at;
     assert!(wait >= Duration::from_millis(2_500), "{wait:?}");
@@ -156,11 +124,7 @@ async fn a_refused_request_is_retried_with_its_profile_id() {
 async fn the_wait_that_the_server_asks_for_is_kept() {
     let asked = Duration::from_secs(90);
     let details = ErrorDetails::with_retry_info(Some(asked));
-    let script = vec![Err(Status::with_error_details(
-        Code::ResourceExhausted,
-        "busy",
-        details,
-    ))];
+    let script = vec![Err(Status::with_error_details(Code::ResourceExhausted, "busy", details))];
     let (counters, seen) = bench(script, false).await.send_one().await;
     assert_eq!(counters.retries, 1);
     assert!(seen[1].at - seen[0].at >= asked);
@@ -170,33 +134,17 @@ async fn the_wait_that_the_server_asks_for_is_kept() {
 async fn what_is_not_retryable_is_sent_once_and_counted() {
     for code in [Code::InvalidArgument, Code::Unimplemented, Code::Internal] {
         let (counters, seen) = bench(vec![status(code)], false).await.send_one().await;
-        assert_eq!(
-            counters,
-            CounterValues {
-                samples_rejected: 4,
-                ..Default::default()
-            },
-            "{code:?}"
-        );
+        assert_eq!(counters, CounterValues { samples_rejected: 4, ..Default::default() }, "{code:?}");
         assert_eq!(seen.len(), 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn partial_success_is_not_retried() {
-    let partial = ExportProfilesPartialSuccess {
-        rejected_profiles: 1,
-        error_message: "bad".into(),
-    };
-    let script = vec![Ok(ExportProfilesServiceResponse {
-        partial_success: Some(partial),
-    })];
+    let partial = ExportProfilesPartialSuccess { rejected_profiles: 1, error_message: "bad".into() };
+    let script = vec![Ok(ExportProfilesServiceResponse { partial_success: Some(partial) })];
     let (counters, seen) = bench(script, false).await.send_one().await;
-    let expected = CounterValues {
-        requests_sent: 1,
-        samples_rejected: 4,
-        ..Default::default()
-    };
+    let expected = CounterValues { requests_sent: 1, samples_rejected: 4, ..Default::default() };
     assert_eq!((counters, seen.len()), (expected, 1));
 }
 
@@ -226,10 +174,7 @@ async fn a_receiver_that_comes_late_gets_everything() {
     drop(listener);
     let short = Duration::from_millis(10);
     let config = DeliveryConfig {
-        grpc: GrpcConfig {
-            endpoint: address.to_string(),
-            ..Default::default()
-        },
+        grpc: GrpcConfig { endpoint: address.to_string(), ..Default::default() },
         backoff: Backoff::new(short, short, 1.0, 0.0, Duration::ZERO).unwrap(),
     };
     let delivery = Delivery::spawn(&config, Queue::default()).unwrap();
@@ -239,16 +184,9 @@ async fn a_receiver_that_comes_late_gets_everything() {
         tokio::time::sleep(short).await;
     }
     let (sender, _seen) = mpsc::unbounded_channel();
-    let service = Scripted {
-        script: Mutex::default(),
-        seen: sender,
-    };
+    let service = Scripted { script: Mutex::default(), seen: sender };
     let server = ProfilesServiceServer::new(service);
-    tokio::spawn(
-        tonic::transport::Server::builder()
-            .add_service(server)
-            .serve(address),
-    );
+    tokio::spawn(tonic::transport::Server::builder().add_service(server).serve(address));
     let counters = delivery.flush(Duration::from_secs(60)).await;
     assert_eq!((counters.requests_sent, counters.samples_accepted), (1, 4));
 }
@@ -266,24 +204,11 @@ async fn a_full_queue_is_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_too_large_is_sent_in_halves() {
-    let script = vec![
-        status(Code::ResourceExhausted),
-        status(Code::ResourceExhausted),
-    ];
+    let script = vec![status(Code::ResourceExhausted), status(Code::ResourceExhausted)];
     let (counters, seen) = bench(script, false).await.send_one().await;
-    let expected = CounterValues {
-        requests_sent: 3,
-        samples_accepted: 4,
-        ..Default::default()
-    };
+    let expected = CounterValues { requests_sent: 3, samples_accepted: 4, ..Default::default() };
     assert_eq!((counters, seen.len()), (expected, 5));
     let script = vec![status(Code::ResourceExhausted); 9];
     let (counters, _) = bench(script, false).await.send_one().await;
-    assert_eq!(
-        counters,
-        CounterValues {
-            samples_rejected: 4,
-            ..Default::default()
-        }
-    );
+    assert_eq!(counters, CounterValues { samples_rejected: 4, ..Default::default() });
 }

@@ -10,10 +10,9 @@ const PERIOD_NS: u64 = 1_000_000_000;
 #[must_use]
 pub fn checks() -> Vec<Check> {
     match Sampler::load(PERIOD_NS) {
-        Ok(mut sampler) => vec![
-            answer("BPF load", Ok(())),
-            answer("perf events", sampler.programs.attach(PERIOD_NS)),
-        ],
+        Ok(mut sampler) => {
+            vec![answer("BPF load", Ok(())), answer("perf events", sampler.programs.attach(PERIOD_NS))]
+        }
         Err(error) => vec![answer("BPF load", Err(error))],
     }
 }

@@ -13,7 +13,8 @@ const NEEDED: [(&str, u32, bool); 4] =
 /// One check a capability.
 #[must_use]
 pub fn checks() -> Vec<Check> {
-    let mask = fs::read_to_string("/proc/self/status").ok().and_then(|status| parse(&status)).unwrap_or_default();
+    let mask =
+        fs::read_to_string("/proc/self/status").ok().and_then(|status| parse(&status)).unwrap_or_default();
     judge(mask)
 }
 

@@ -14,7 +14,8 @@ pub fn checks(asked: Option<u32>) -> Vec<Check> {
         return check(pid, true, &mut cache).into_iter().collect();
     }
     let entries = fs::read_dir("/proc").into_iter().flatten();
-    let mut pids: Vec<u32> = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
+    let mut pids: Vec<u32> =
+        entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect();
     pids.sort_unstable();
     let own = std::process::id();
     let found: Vec<Check> =

@@ -39,10 +39,7 @@ struct Table<T> {
 
 impl<T: Clone + Eq + Hash> Table<T> {
     fn new(zero: T) -> Self {
-        Self {
-            entries: vec![zero.clone()],
-            index: HashMap::from([(zero, 0)]),
-        }
+        Self { entries: vec![zero.clone()], index: HashMap::from([(zero, 0)]) }
     }
 
     fn intern(&mut self, value: T) -> i32 {
@@ -112,11 +109,7 @@ impl Dictionary {
         if let Some(&index) = self.frames.get(frame) {
             return index;
         }
-        let name = if frame.name.is_empty() {
-            UNKNOWN
-        } else {
-            &frame.name
-        };
+        let name = if frame.name.is_empty() { UNKNOWN } else { &frame.name };
         let function = Function {
             name_strindex: self.string(name),
             system_name_strindex: 0,
@@ -128,11 +121,7 @@ impl Dictionary {
             Some(kind) => self.attribute(FRAME_TYPE, AttributeValue::Text(Arc::from(kind))),
             None => 0,
         };
-        let line = Line {
-            function_index,
-            line: i64::from(frame.line),
-            column: 0,
-        };
+        let line = Line { function_index, line: i64::from(frame.line), column: 0 };
         let index = self.locations.intern((line, kind));
         self.frames.insert(Arc::clone(frame), index);
         index
@@ -170,10 +159,7 @@ pub fn frame_type(kind: FrameKind) -> Option<&'static str> {
 fn location((line, kind): (Line, i32)) -> Location {
     let given = |index: &i32| *index != 0;
     Location {
-        lines: Some(line)
-            .filter(|line| given(&line.function_index))
-            .into_iter()
-            .collect(),
+        lines: Some(line).filter(|line| given(&line.function_index)).into_iter().collect(),
         attribute_indices: Some(kind).filter(given).into_iter().collect(),
         ..Default::default()
     }

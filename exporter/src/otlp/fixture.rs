@@ -22,13 +22,7 @@ pub(crate) fn frame(name: &str, line: u32) -> Arc<Frame> {
 
 /// A frame without file and lines.
 pub(crate) fn bare(kind: FrameKind, name: &str) -> Arc<Frame> {
-    Arc::new(Frame {
-        kind,
-        name: name.into(),
-        file: "".into(),
-        line: 0,
-        start_line: 0,
-    })
+    Arc::new(Frame { kind, name: name.into(), file: "".into(), line: 0, start_line: 0 })
 }
 
 /// A process.
@@ -55,34 +49,17 @@ pub(crate) fn sample(stack: Vec<Arc<Frame>>, tid: u32, times: &[u64]) -> Aggrega
         gil: Some(GilState::Held),
         completeness: Completeness::Complete,
     };
-    AggregatedSample {
-        key,
-        timestamps: times.iter().map(|t| START + t).collect(),
-    }
+    AggregatedSample { key, timestamps: times.iter().map(|t| START + t).collect() }
 }
 
 /// Two processes, one of Python with two samples, one without Python and with a truncated stack.
 pub(crate) fn window() -> ProfileWindow {
     let python = vec![
-        sample(
-            vec![
-                bare(FrameKind::Kernel, "read"),
-                frame("leaf", 4),
-                frame("main", 9),
-            ],
-            7,
-            &[1, 2],
-        ),
+        sample(vec![bare(FrameKind::Kernel, "read"), frame("leaf", 4), frame("main", 9)], 7, &[1, 2]),
         sample(vec![frame("leaf", 5), frame("main", 9)], 8, &[3]),
     ];
-    let mut native = sample(
-        vec![
-            bare(FrameKind::Native, "memcpy"),
-            bare(FrameKind::Marker, "[truncated]"),
-        ],
-        9,
-        &[4],
-    );
+    let mut native =
+        sample(vec![bare(FrameKind::Native, "memcpy"), bare(FrameKind::Marker, "[truncated]")], 9, &[4]);
     native.key.gil = None;
     native.key.completeness = Completeness::Truncated("max_frames");
     ProfileWindow {
@@ -90,14 +67,8 @@ pub(crate) fn window() -> ProfileWindow {
         end_unix_ns: START + 5_000_000_000,
         period_ns: 52_631_578,
         processes: vec![
-            ProcessProfile {
-                process: Arc::new(process(7, Some("3.12.1"))),
-                samples: python,
-            },
-            ProcessProfile {
-                process: Arc::new(process(9, None)),
-                samples: vec![native],
-            },
+            ProcessProfile { process: Arc::new(process(7, Some("3.12.1"))), samples: python },
+            ProcessProfile { process: Arc::new(process(9, None)), samples: vec![native] },
         ],
     }
 }

@@ -32,15 +32,8 @@ fn split<T: Clone>(items: &[T]) -> Option<(Vec<T>, Vec<T>)> {
     (!first.is_empty()).then(|| (first.to_vec(), second.to_vec()))
 }
 
-fn halve_resource(
-    resource: &ResourceProfiles,
-) -> Option<(Vec<ResourceProfiles>, Vec<ResourceProfiles>)> {
-    let with = |scope_profiles| {
-        vec![ResourceProfiles {
-            scope_profiles,
-            ..resource.clone()
-        }]
-    };
+fn halve_resource(resource: &ResourceProfiles) -> Option<(Vec<ResourceProfiles>, Vec<ResourceProfiles>)> {
+    let with = |scope_profiles| vec![ResourceProfiles { scope_profiles, ..resource.clone() }];
     let [scope] = resource.scope_profiles.as_slice() else {
         return split(&resource.scope_profiles).map(|(first, second)| (with(first), with(second)));
     };
@@ -53,14 +46,8 @@ fn halve_resource(
         return split(&scope.profiles).map(|(first, second)| (with(first), with(second)));
     };
     let (first, second) = split(&profile.samples)?;
-    let first = Profile {
-        samples: first,
-        ..profile.clone()
-    };
-    let mut second = Profile {
-        samples: second,
-        ..profile.clone()
-    };
+    let first = Profile { samples: first, ..profile.clone() };
+    let mut second = Profile { samples: second, ..profile.clone() };
     if !second.profile_id.is_empty() {
         second.profile_id = profile_id().to_vec();
     }
@@ -80,16 +67,10 @@ fn compact(
             if let Some(scope) = &mut scope.scope {
                 compactor.key_values(&mut scope.attributes);
             }
-            scope
-                .profiles
-                .iter_mut()
-                .for_each(|profile| compactor.profile(profile));
+            scope.profiles.iter_mut().for_each(|profile| compactor.profile(profile));
         }
     }
-    ExportProfilesServiceRequest {
-        resource_profiles,
-        dictionary: Some(compactor.new),
-    }
+    ExportProfilesServiceRequest { resource_profiles, dictionary: Some(compactor.new) }
 }
 
 /// Copies what is referred to from an old dictionary into a new one.
@@ -129,11 +110,7 @@ impl<'a> Compactor<'a> {
             attribute_table: vec![Default::default()],
             stack_table: vec![Stack::default()],
         };
-        Self {
-            old,
-            new,
-            moved: HashMap::new(),
-        }
+        Self { old, new, moved: HashMap::new() }
     }
 
     mover!(link, 1, link_table, |self, entry| {
@@ -179,10 +156,7 @@ impl<'a> Compactor<'a> {
         match value.and_then(|value| value.value.as_mut()) {
             Some(Value::StringValueStrindex(index)) => *index = self.string(*index),
             Some(Value::ArrayValue(array)) => {
-                array
-                    .values
-                    .iter_mut()
-                    .for_each(|item| self.value(Some(item)));
+                array.values.iter_mut().for_each(|item| self.value(Some(item)));
             }
             Some(Value::KvlistValue(list)) => self.key_values(&mut list.values),
             _ => {}
@@ -197,10 +171,7 @@ impl<'a> Compactor<'a> {
     }
 
     fn profile(&mut self, profile: &mut Profile) {
-        for value_type in [&mut profile.sample_type, &mut profile.period_type]
-            .into_iter()
-            .flatten()
-        {
+        for value_type in [&mut profile.sample_type, &mut profile.period_type].into_iter().flatten() {
             value_type.type_strindex = self.string(value_type.type_strindex);
             value_type.unit_strindex = self.string(value_type.unit_strindex);
         }
@@ -221,11 +192,7 @@ mod tests {
     fn samples(request: &ExportProfilesServiceRequest) -> Vec<String> {
         let profiles = read::profiles(request);
         let text = |profile: &read::PlainProfile| -> Vec<String> {
-            profile
-                .samples
-                .iter()
-                .map(|sample| format!("{:?} {sample:?}", profile.resource))
-                .collect()
+            profile.samples.iter().map(|sample| format!("{:?} {sample:?}", profile.resource)).collect()
         };
         profiles.iter().flat_map(text).collect()
     }

@@ -29,18 +29,10 @@ pub fn build(window: &ProfileWindow) -> ExportProfilesServiceRequest {
     let resource_profiles = window
         .processes
         .iter()
-        .filter(|process| {
-            process
-                .samples
-                .iter()
-                .any(|sample| !sample.timestamps.is_empty())
-        })
+        .filter(|process| process.samples.iter().any(|sample| !sample.timestamps.is_empty()))
         .map(|process| resource_profiles(window, process, &mut dictionary))
         .collect();
-    ExportProfilesServiceRequest {
-        resource_profiles,
-        dictionary: Some(dictionary.finish()),
-    }
+    ExportProfilesServiceRequest { resource_profiles, dictionary: Some(dictionary.finish()) }
 }
 
 fn resource_profiles(
@@ -65,11 +57,7 @@ fn resource_profiles(
     }
 }
 
-fn cpu_profile(
-    window: &ProfileWindow,
-    samples: &[AggregatedSample],
-    dictionary: &mut Dictionary,
-) -> Profile {
+fn cpu_profile(window: &ProfileWindow, samples: &[AggregatedSample], dictionary: &mut Dictionary) -> Profile {
     let mut value_type = |kind, unit| ValueType {
         type_strindex: dictionary.string(kind),
         unit_strindex: dictionary.string(unit),
@@ -77,16 +65,9 @@ fn cpu_profile(
     let sample_type = value_type("samples", "count");
     let period_type = value_type("cpu", "nanoseconds");
     // A late sample widens the profile: every timestamp must lie inside it.
-    let times = || {
-        samples
-            .iter()
-            .flat_map(|sample| &sample.timestamps)
-            .copied()
-    };
+    let times = || samples.iter().flat_map(|sample| &sample.timestamps).copied();
     let start = times().fold(window.start_unix_ns, u64::min);
-    let end = times()
-        .map(|time| time.saturating_add(1))
-        .fold(window.end_unix_ns, u64::max);
+    let end = times().map(|time| time.saturating_add(1)).fold(window.end_unix_ns, u64::max);
     Profile {
         sample_type: Some(sample_type),
         samples: merged_samples(samples, dictionary),
@@ -103,47 +84,33 @@ fn cpu_profile(
 fn merged_samples(samples: &[AggregatedSample], dictionary: &mut Dictionary) -> Vec<Sample> {
     let mut merged: Vec<Sample> = Vec::with_capacity(samples.len());
     let mut index: HashMap<(i32, Vec<i32>), usize> = HashMap::with_capacity(samples.len());
-    for sample in samples
-        .iter()
-        .filter(|sample| !sample.timestamps.is_empty())
-    {
+    for sample in samples.iter().filter(|sample| !sample.timestamps.is_empty()) {
         let stack_index = dictionary.stack(&sample.key.stack);
         let attribute_indices = sample_attributes(&sample.key, dictionary);
-        let at = *index
-            .entry((stack_index, attribute_indices))
-            .or_insert_with_key(|(stack, attributes)| {
-                merged.push(Sample {
-                    stack_index: *stack,
-                    attribute_indices: attributes.clone(),
-                    ..Default::default()
-                });
-                merged.len() - 1
+        let at = *index.entry((stack_index, attribute_indices)).or_insert_with_key(|(stack, attributes)| {
+            merged.push(Sample {
+                stack_index: *stack,
+                attribute_indices: attributes.clone(),
+                ..Default::default()
             });
+            merged.len() - 1
+        });
         if let Some(entry) = merged.get_mut(at) {
-            entry
-                .timestamps_unix_nano
-                .extend_from_slice(&sample.timestamps);
+            entry.timestamps_unix_nano.extend_from_slice(&sample.timestamps);
         }
     }
     merged
 }
 
 fn sample_attributes(key: &SampleKey, dictionary: &mut Dictionary) -> Vec<i32> {
-    let SampleKey {
-        stack: _,
-        tid,
-        thread_name,
-        gil,
-        completeness,
-    } = key;
+    let SampleKey { stack: _, tid, thread_name, gil, completeness } = key;
     let (whole, reason) = completeness.as_attributes();
     let mut indices = vec![
         dictionary.attribute("thread.id", AttributeValue::Int(i64::from(*tid))),
         dictionary.attribute("thread.name", AttributeValue::Text(Arc::clone(thread_name))),
     ];
     let mut text = |key, value: Option<&str>| {
-        indices
-            .extend(value.map(|v| dictionary.attribute(key, AttributeValue::Text(Arc::from(v)))));
+        indices.extend(value.map(|v| dictionary.attribute(key, AttributeValue::Text(Arc::from(v)))));
     };
     text("python.gil.state", gil.map(|state| state.as_str()));
     text("stack.completeness", Some(whole));
@@ -184,10 +151,7 @@ mod tests {
         let request = build(&window);
         let profile = &request.resource_profiles[0].scope_profiles[0].profiles[0];
         assert_eq!(profile.time_unix_nano, early);
-        assert_eq!(
-            profile.time_unix_nano + profile.duration_nano,
-            window.end_unix_ns
-        );
+        assert_eq!(profile.time_unix_nano + profile.duration_nano, window.end_unix_ns);
     }
 
     #[test]

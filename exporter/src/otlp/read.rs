@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 
 use opentelemetry_proto::tonic::collector::profiles::v1development::ExportProfilesServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
-use opentelemetry_proto::tonic::profiles::v1development::{
-    Location, Profile, ProfilesDictionary, Sample,
-};
+use opentelemetry_proto::tonic::profiles::v1development::{Location, Profile, ProfilesDictionary, Sample};
 
 /// One profile with everything looked up.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -67,22 +65,13 @@ pub struct PlainFrame {
 /// All profiles of a request.
 pub fn profiles(request: &ExportProfilesServiceRequest) -> Vec<PlainProfile> {
     let empty = ProfilesDictionary::default();
-    let reader = Reader {
-        tables: request.dictionary.as_ref().unwrap_or(&empty),
-    };
+    let reader = Reader { tables: request.dictionary.as_ref().unwrap_or(&empty) };
     let mut out = Vec::new();
     for resource in &request.resource_profiles {
-        let attributes = resource
-            .resource
-            .as_ref()
-            .map(|r| reader.key_values(&r.attributes))
-            .unwrap_or_default();
+        let attributes =
+            resource.resource.as_ref().map(|r| reader.key_values(&r.attributes)).unwrap_or_default();
         for scope in &resource.scope_profiles {
-            let name = scope
-                .scope
-                .as_ref()
-                .map(|s| (s.name.clone(), s.version.clone()))
-                .unwrap_or_default();
+            let name = scope.scope.as_ref().map(|s| (s.name.clone(), s.version.clone())).unwrap_or_default();
             for profile in &scope.profiles {
                 out.push(PlainProfile {
                     resource: attributes.clone(),
@@ -103,17 +92,13 @@ pub fn sample_count(request: &ExportProfilesServiceRequest) -> u64 {
         .flat_map(|resource| &resource.scope_profiles)
         .flat_map(|scope| &scope.profiles)
         .flat_map(|profile| &profile.samples);
-    samples
-        .map(|sample| u64::try_from(count(sample)).unwrap_or(0))
-        .sum()
+    samples.map(|sample| u64::try_from(count(sample)).unwrap_or(0)).sum()
 }
 
 fn count(sample: &Sample) -> i64 {
     match sample.values.as_slice() {
         [] => i64::try_from(sample.timestamps_unix_nano.len()).unwrap_or(i64::MAX),
-        values => values
-            .iter()
-            .fold(0, |sum, value| sum.saturating_add(*value)),
+        values => values.iter().fold(0, |sum, value| sum.saturating_add(*value)),
     }
 }
 
@@ -122,16 +107,12 @@ struct Reader<'a> {
 }
 
 fn at<T>(table: &[T], index: i32) -> Option<&T> {
-    usize::try_from(index)
-        .ok()
-        .and_then(|index| table.get(index))
+    usize::try_from(index).ok().and_then(|index| table.get(index))
 }
 
 impl Reader<'_> {
     fn string(&self, index: i32) -> String {
-        at(&self.tables.string_table, index)
-            .cloned()
-            .unwrap_or_default()
+        at(&self.tables.string_table, index).cloned().unwrap_or_default()
     }
 
     fn value(&self, value: Option<&AnyValue>) -> String {
@@ -144,11 +125,7 @@ impl Reader<'_> {
             Some(Value::DoubleValue(value)) => value.to_string(),
             Some(Value::BytesValue(bytes)) => format!("{} bytes", bytes.len()),
             Some(Value::ArrayValue(array)) => {
-                let items: Vec<_> = array
-                    .values
-                    .iter()
-                    .map(|item| self.value(Some(item)))
-                    .collect();
+                let items: Vec<_> = array.values.iter().map(|item| self.value(Some(item))).collect();
                 format!("[{}]", items.join(", "))
             }
             Some(Value::KvlistValue(list)) => format!("{:?}", self.key_values(&list.values)),
@@ -160,28 +137,19 @@ impl Reader<'_> {
             "" => self.string(kv.key_strindex),
             key => key.to_owned(),
         };
-        list.iter()
-            .map(|kv| (key(kv), self.value(kv.value.as_ref())))
-            .collect()
+        list.iter().map(|kv| (key(kv), self.value(kv.value.as_ref()))).collect()
     }
 
     fn attributes(&self, indices: &[i32]) -> BTreeMap<String, String> {
-        let found = indices
-            .iter()
-            .filter_map(|index| at(&self.tables.attribute_table, *index));
-        found
-            .map(|kv| (self.string(kv.key_strindex), self.value(kv.value.as_ref())))
-            .collect()
+        let found = indices.iter().filter_map(|index| at(&self.tables.attribute_table, *index));
+        found.map(|kv| (self.string(kv.key_strindex), self.value(kv.value.as_ref()))).collect()
     }
 
     fn profile(&self, profile: &Profile) -> PlainProfile {
         let named = |kind: Option<_>| {
             let kind: opentelemetry_proto::tonic::profiles::v1development::ValueType =
                 kind.unwrap_or_default();
-            (
-                self.string(kind.type_strindex),
-                self.string(kind.unit_strindex),
-            )
+            (self.string(kind.type_strindex), self.string(kind.unit_strindex))
         };
         PlainProfile {
             sample_type: named(profile.sample_type),
@@ -189,27 +157,17 @@ impl Reader<'_> {
             period: profile.period,
             start_unix_ns: profile.time_unix_nano,
             duration_ns: profile.duration_nano,
-            samples: profile
-                .samples
-                .iter()
-                .map(|sample| self.sample(sample))
-                .collect(),
+            samples: profile.samples.iter().map(|sample| self.sample(sample)).collect(),
             ..Default::default()
         }
     }
 
     fn sample(&self, sample: &Sample) -> PlainSample {
         let stack = at(&self.tables.stack_table, sample.stack_index);
-        let indices = stack
-            .map(|stack| stack.location_indices.as_slice())
-            .unwrap_or_default();
-        let locations = indices
-            .iter()
-            .filter_map(|index| at(&self.tables.location_table, *index));
+        let indices = stack.map(|stack| stack.location_indices.as_slice()).unwrap_or_default();
+        let locations = indices.iter().filter_map(|index| at(&self.tables.location_table, *index));
         PlainSample {
-            frames: locations
-                .flat_map(|location| self.frames(location))
-                .collect(),
+            frames: locations.flat_map(|location| self.frames(location)).collect(),
             attributes: self.attributes(&sample.attribute_indices),
             timestamps: sample.timestamps_unix_nano.clone(),
             count: count(sample),
@@ -218,15 +176,11 @@ impl Reader<'_> {
 
     /// One frame a line; a location without lines is one frame without a name.
     fn frames(&self, location: &Location) -> Vec<PlainFrame> {
-        let kind = self
-            .attributes(&location.attribute_indices)
-            .remove("profile.frame.type");
+        let kind = self.attributes(&location.attribute_indices).remove("profile.frame.type");
         let mapping = at(&self.tables.mapping_table, location.mapping_index);
         let bare = PlainFrame {
             kind: kind.unwrap_or_default(),
-            mapping: mapping
-                .map(|mapping| self.string(mapping.filename_strindex))
-                .unwrap_or_default(),
+            mapping: mapping.map(|mapping| self.string(mapping.filename_strindex)).unwrap_or_default(),
             address: location.address,
             ..Default::default()
         };
@@ -234,9 +188,7 @@ impl Reader<'_> {
             return vec![bare];
         }
         let with_line = |line: &opentelemetry_proto::tonic::profiles::v1development::Line| {
-            let function = at(&self.tables.function_table, line.function_index)
-                .copied()
-                .unwrap_or_default();
+            let function = at(&self.tables.function_table, line.function_index).copied().unwrap_or_default();
             PlainFrame {
                 name: self.string(function.name_strindex),
                 file: self.string(function.filename_strindex),
@@ -265,26 +217,13 @@ mod tests {
         assert_eq!(read[0].period_type, ("cpu".into(), "nanoseconds".into()));
         let sample = &read[0].samples[0];
         assert_eq!(sample.count, 2);
-        let names: Vec<_> = sample
-            .frames
-            .iter()
-            .map(|f| (f.kind.as_str(), f.name.as_str(), f.line))
-            .collect();
-        assert_eq!(
-            names,
-            [
-                ("kernel", "read", 0),
-                ("cpython", "leaf", 4),
-                ("cpython", "main", 9)
-            ]
-        );
+        let names: Vec<_> =
+            sample.frames.iter().map(|f| (f.kind.as_str(), f.name.as_str(), f.line)).collect();
+        assert_eq!(names, [("kernel", "read", 0), ("cpython", "leaf", 4), ("cpython", "main", 9)]);
         assert_eq!(sample.attributes["thread.id"], "7");
         assert_eq!(sample.attributes["python.gil.state"], "held");
         let truncated = &read[1].samples[0];
-        assert_eq!(
-            truncated.attributes["stack.completeness.reason"],
-            "max_frames"
-        );
+        assert_eq!(truncated.attributes["stack.completeness.reason"], "max_frames");
         assert!(!truncated.attributes.contains_key("python.gil.state"));
         assert_eq!(truncated.frames[1].kind, "");
         assert_eq!(sample_count(&build(&fixture::window())), 4);

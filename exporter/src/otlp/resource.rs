@@ -27,10 +27,7 @@ pub fn resource(process: &ProcessIdentity) -> Resource {
         attributes.retain(|present| present.key.as_str() != &**key);
         attributes.push(text(key, value));
     }
-    Resource {
-        attributes,
-        ..Default::default()
-    }
+    Resource { attributes, ..Default::default() }
 }
 
 fn text(key: &str, value: &str) -> KeyValue {
@@ -42,11 +39,7 @@ fn int(key: &str, value: i64) -> KeyValue {
 }
 
 fn key_value(key: &str, value: any_value::Value) -> KeyValue {
-    KeyValue {
-        key: key.to_owned(),
-        value: Some(AnyValue { value: Some(value) }),
-        ..Default::default()
-    }
+    KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..Default::default() }
 }
 
 /// `2026-11-29T23:10:21.042Z`, to the millisecond.
@@ -59,16 +52,11 @@ pub fn iso8601(unix_ns: u64) -> String {
     let shifted = days + 719_468;
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month_from_march = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
+    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z")
@@ -80,35 +68,21 @@ mod tests {
     use crate::otlp::fixture;
 
     fn keys(resource: &Resource) -> Vec<&str> {
-        resource
-            .attributes
-            .iter()
-            .map(|kv| kv.key.as_str())
-            .collect()
+        resource.attributes.iter().map(|kv| kv.key.as_str()).collect()
     }
 
     #[test]
     fn times_are_iso_8601() {
         assert_eq!(iso8601(0), "1970-01-01T00:00:00.000Z");
         assert_eq!(iso8601(951_782_400_000_000_000), "2000-02-29T00:00:00.000Z");
-        assert_eq!(
-            iso8601(1_709_251_199_999_000_000),
-            "2024-02-29T23:59:59.999Z"
-        );
-        assert_eq!(
-            iso8601(1_796_081_421_042_000_000),
-            "2026-11-30T23:30:21.042Z"
-        );
+        assert_eq!(iso8601(1_709_251_199_999_000_000), "2024-02-29T23:59:59.999Z");
+        assert_eq!(iso8601(1_796_081_421_042_000_000), "2026-11-30T23:30:21.042Z");
     }
 
     #[test]
     fn a_python_process_has_its_runtime() {
         let resource = resource(&fixture::process(7, Some("3.12.1")));
-        assert!(
-            keys(&resource).contains(&"process.runtime.version"),
-            "{:?}",
-            keys(&resource)
-        );
+        assert!(keys(&resource).contains(&"process.runtime.version"), "{:?}", keys(&resource));
     }
 
     #[test]
@@ -117,12 +91,7 @@ mod tests {
         process.executable_path = "".into();
         assert_eq!(
             keys(&resource(&process)),
-            [
-                "process.pid",
-                "process.creation.time",
-                "process.executable.name",
-                "service.name"
-            ]
+            ["process.pid", "process.creation.time", "process.executable.name", "service.name"]
         );
     }
 
@@ -131,11 +100,7 @@ mod tests {
         let mut process = fixture::process(7, None);
         process.attributes = vec![("service.name".into(), "shop".into())];
         let resource = resource(&process);
-        let found: Vec<_> = resource
-            .attributes
-            .iter()
-            .filter(|kv| kv.key == "service.name")
-            .collect();
+        let found: Vec<_> = resource.attributes.iter().filter(|kv| kv.key == "service.name").collect();
         assert_eq!(found, [&text("service.name", "shop")]);
     }
 }

@@ -20,11 +20,7 @@ pub fn requests(window: &ProfileWindow, max_bytes: usize) -> Vec<ExportProfilesS
     out
 }
 
-fn split_into(
-    window: &ProfileWindow,
-    max_bytes: usize,
-    out: &mut Vec<ExportProfilesServiceRequest>,
-) {
+fn split_into(window: &ProfileWindow, max_bytes: usize, out: &mut Vec<ExportProfilesServiceRequest>) {
     let request = build(window);
     if request.resource_profiles.is_empty() {
         return;
@@ -42,20 +38,13 @@ fn split_into(
 
 /// Two smaller windows: by processes, then by distinct samples, then by times.
 fn halves(window: &ProfileWindow) -> Option<(ProfileWindow, ProfileWindow)> {
-    let with = |processes| ProfileWindow {
-        processes,
-        ..*window
-    };
+    let with = |processes| ProfileWindow { processes, ..*window };
     match window.processes.as_slice() {
         [] => None,
         [process] => {
             let (first, second) = halves_of_samples(&process.samples)?;
-            let with_samples = |samples| {
-                with(vec![ProcessProfile {
-                    process: process.process.clone(),
-                    samples,
-                }])
-            };
+            let with_samples =
+                |samples| with(vec![ProcessProfile { process: process.process.clone(), samples }]);
             Some((with_samples(first), with_samples(second)))
         }
         many => {
@@ -65,19 +54,14 @@ fn halves(window: &ProfileWindow) -> Option<(ProfileWindow, ProfileWindow)> {
     }
 }
 
-fn halves_of_samples(
-    samples: &[AggregatedSample],
-) -> Option<(Vec<AggregatedSample>, Vec<AggregatedSample>)> {
+fn halves_of_samples(samples: &[AggregatedSample]) -> Option<(Vec<AggregatedSample>, Vec<AggregatedSample>)> {
     match samples {
         [] => None,
         [sample] if sample.timestamps.len() < 2 => None,
         [sample] => {
             let (first, second) = sample.timestamps.split_at(sample.timestamps.len() / 2);
             let with = |times: &[u64]| {
-                vec![AggregatedSample {
-                    key: sample.key.clone(),
-                    timestamps: times.to_vec(),
-                }]
+                vec![AggregatedSample { key: sample.key.clone(), timestamps: times.to_vec() }]
             };
             Some((with(first), with(second)))
         }
@@ -102,10 +86,7 @@ mod tests {
         let mut all = BTreeMap::new();
         for profile in requests.iter().flat_map(crate::otlp::read::profiles) {
             for sample in profile.samples {
-                let text = format!(
-                    "{:?} {:?} {:?}",
-                    profile.resource, sample.frames, sample.attributes
-                );
+                let text = format!("{:?} {:?} {:?}", profile.resource, sample.frames, sample.attributes);
                 *all.entry(text).or_default() += sample.count;
             }
         }
@@ -117,10 +98,7 @@ mod tests {
         for pid in 100..105 {
             let samples = (0..40)
                 .map(|i| {
-                    let stack = vec![
-                        fixture::frame(&format!("f{pid}_{i}"), i),
-                        fixture::frame("main", 1),
-                    ];
+                    let stack = vec![fixture::frame(&format!("f{pid}_{i}"), i), fixture::frame("main", 1)];
                     fixture::sample(stack, 1, &[1, 2, 3])
                 })
                 .collect();

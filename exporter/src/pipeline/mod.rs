@@ -1,5 +1,5 @@
 //! The stages wired together.
 
 pub mod profiler;
-pub mod tracker;
 pub mod stop;
+pub mod tracker;

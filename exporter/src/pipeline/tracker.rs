@@ -10,9 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aya::maps::MapData;
-use exporter_common::process_event::{
-    EVENT_EXEC, EVENT_EXIT, EVENT_FORK, EVENT_UNKNOWN, ProcessEvent,
-};
+use exporter_common::process_event::{EVENT_EXEC, EVENT_EXIT, EVENT_FORK, EVENT_UNKNOWN, ProcessEvent};
 use exporter_common::python::{PythonProcess, STATE_PYTHON};
 
 use crate::interpreter::python::detect::{Cache, NotPython, detect};
@@ -195,9 +193,7 @@ impl Tracker {
         };
         match &error {
             // A layout that is not believed may be that of an interpreter which is just starting.
-            NotPython::NotYet | NotPython::LayoutNotBelieved(_)
-                if self.retry(pid, start_ticks, selected) =>
-            {
+            NotPython::NotYet | NotPython::LayoutNotBelieved(_) if self.retry(pid, start_ticks, selected) => {
                 return;
             }
             NotPython::NotYet | NotPython::NoRuntime => {}

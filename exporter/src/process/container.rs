@@ -8,7 +8,11 @@ const ID_DIGITS: usize = 64;
 /// `/proc/PID/mountinfo`.
 #[must_use]
 pub fn container_id(cgroup: &str, mountinfo: &str) -> Option<String> {
-    cgroup.lines().find_map(id_of_cgroup).or_else(|| mountinfo.lines().find_map(id_of_mount)).map(str::to_owned)
+    cgroup
+        .lines()
+        .find_map(id_of_cgroup)
+        .or_else(|| mountinfo.lines().find_map(id_of_mount))
+        .map(str::to_owned)
 }
 
 /// `HIERARCHY:CONTROLLERS:PATH`, the innermost component of the path that ends in an id.
@@ -58,7 +62,11 @@ mod tests {
     fn cgroup_forms() {
         check("11:cpu:/docker/ID\n1:name=systemd:/docker/ID", "", Some(ID));
         check("0::/system.slice/docker-ID.scope", "", Some(ID));
-        check("0::/system.slice/containerd.service/kubepods-besteffort-pod1.slice:cri-containerd:ID", "", Some(ID));
+        check(
+            "0::/system.slice/containerd.service/kubepods-besteffort-pod1.slice:cri-containerd:ID",
+            "",
+            Some(ID),
+        );
         check("0::/kubepods.slice/kubepods-pod12.slice/cri-containerd-ID.scope", "", Some(ID));
         check("0::/kubepods.slice/kubepods-pod12.slice/crio-ID.scope/container", "", Some(ID));
         check("0::/machine.slice/libpod-ID.scope/container", "", Some(ID));
@@ -76,7 +84,8 @@ mod tests {
     fn mounts_when_cgroups_are_hidden() {
         let docker = "100 99 8:1 /var/lib/docker/containers/ID/hostname /etc/hostname rw - ext4 /dev/sda1 rw";
         check("0::/", docker, Some(ID));
-        let podman = "1 2 0:3 /containers/storage/overlay-containers/ID/userdata/hosts /etc/hosts rw - tmpfs t rw";
+        let podman =
+            "1 2 0:3 /containers/storage/overlay-containers/ID/userdata/hosts /etc/hosts rw - tmpfs t rw";
         check("0::/", podman, Some(ID));
         let sandbox = "1 2 8:1 /var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes/ID/hostname /etc/hostname rw - x x rw";
         check("0::/", sandbox, None);

@@ -44,7 +44,8 @@ impl ProcessIdentity {
     /// When the process is gone.
     pub fn read(pid: u32, generation: u32, python_version: Option<&str>) -> io::Result<Self> {
         let start_ticks = stat::read(pid)?.start_ticks;
-        let path = stat::executable_path(pid).map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+        let path =
+            stat::executable_path(pid).map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
         let path = path.strip_suffix(" (deleted)").unwrap_or(&path);
         let name = path.rsplit('/').next().unwrap_or(path);
         let settings = service::from_environ(&read_text(pid, "environ"));
@@ -61,7 +62,11 @@ impl ProcessIdentity {
             service_name: service_name.into(),
             container_id: container::container_id(&text("cgroup"), &text("mountinfo")).map(Into::into),
             python_version: python_version.map(Into::into),
-            attributes: settings.attributes.into_iter().map(|(key, value)| (key.into(), value.into())).collect(),
+            attributes: settings
+                .attributes
+                .into_iter()
+                .map(|(key, value)| (key.into(), value.into()))
+                .collect(),
         })
     }
 }

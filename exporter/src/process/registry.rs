@@ -67,7 +67,13 @@ impl Registry {
     }
 
     /// A process without Python: its samples are left out by the kernel side.
-    pub fn insert_other(&mut self, pid: u32, start_ticks: u64, generation: u32, selected: bool) -> PythonProcess {
+    pub fn insert_other(
+        &mut self,
+        pid: u32,
+        start_ticks: u64,
+        generation: u32,
+        selected: bool,
+    ) -> PythonProcess {
         let layout =
             PythonProcess { state: STATE_NOT_PYTHON, generation, start_ticks, ..PythonProcess::default() };
         self.insert(pid, Entry { start_ticks, generation, selected, layout });

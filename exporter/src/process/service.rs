@@ -23,7 +23,8 @@ pub fn from_environ(environ: &[u8]) -> ServiceSettings {
         })
     };
     let mut attributes = variable("OTEL_RESOURCE_ATTRIBUTES").and_then(parse_attributes).unwrap_or_default();
-    let listed = attributes.iter().position(|(key, _)| key == "service.name").map(|at| attributes.remove(at).1);
+    let listed =
+        attributes.iter().position(|(key, _)| key == "service.name").map(|at| attributes.remove(at).1);
     let name = variable("OTEL_SERVICE_NAME").map(|name| name.trim().to_owned());
     ServiceSettings { name: name.or(listed.filter(|name| !name.is_empty())), attributes }
 }

@@ -1,11 +1,6 @@
 //! When a process began and whether it still lives, out of `/proc/PID/stat`.
 
-use std::{
-    fs, io,
-    path::PathBuf,
-    sync::OnceLock,
-    time::Duration,
-};
+use std::{fs, io, path::PathBuf, sync::OnceLock, time::Duration};
 
 use crate::sys::clock;
 
@@ -28,7 +23,8 @@ pub struct ProcessStat {
 /// When the process is gone, or its stat is not understood.
 pub fn read(pid: u32) -> io::Result<ProcessStat> {
     let text = fs::read(format!("/proc/{pid}/stat"))?;
-    parse(&text).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat has an unknown form"))
+    parse(&text)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "/proc/PID/stat has an unknown form"))
 }
 
 /// Parses the text. The name of the process (field 2) is free text in brackets: the fields are

@@ -40,12 +40,10 @@ pub(super) async fn serve(
     inbox: &Arc<Inbox>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<(), ReceiveError> {
-    let service = ProfilesServiceServer::new(Service {
-        inbox: Arc::clone(inbox),
-    })
-    .max_decoding_message_size(MAX_REQUEST_BYTES)
-    .accept_compressed(CompressionEncoding::Gzip)
-    .accept_compressed(CompressionEncoding::Zstd);
+    let service = ProfilesServiceServer::new(Service { inbox: Arc::clone(inbox) })
+        .max_decoding_message_size(MAX_REQUEST_BYTES)
+        .accept_compressed(CompressionEncoding::Gzip)
+        .accept_compressed(CompressionEncoding::Zstd);
     tonic::transport::Server::builder()
         .add_service(service)
         .serve_with_incoming_shutdown(TcpIncoming::from(listener), shutdown)

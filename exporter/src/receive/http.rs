@@ -35,29 +35,14 @@ pub(super) async fn serve(
         .route(PATH, post(export))
         .layer(DefaultBodyLimit::max(MAX_REQUEST_BYTES))
         .with_state(Arc::clone(inbox));
-    axum::serve(listener, router)
-        .with_graceful_shutdown(shutdown)
-        .await
-        .map_err(ReceiveError::Http)
+    axum::serve(listener, router).with_graceful_shutdown(shutdown).await.map_err(ReceiveError::Http)
 }
 
 async fn export(State(inbox): State<Arc<Inbox>>, headers: HeaderMap, body: Bytes) -> Response {
-    let header = |name| {
-        headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
-    };
-    let media_type = header(CONTENT_TYPE)
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim();
+    let header = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let media_type = header(CONTENT_TYPE).split(';').next().unwrap_or_default().trim();
     if !media_type.eq_ignore_ascii_case(PROTOBUF) {
-        return refuse(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "send content-type application/x-protobuf",
-        );
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "send content-type application/x-protobuf");
     }
     let body = match header(CONTENT_ENCODING) {
         "" | "identity" => body,
@@ -71,10 +56,7 @@ async fn export(State(inbox): State<Arc<Inbox>>, headers: HeaderMap, body: Bytes
         }
     };
     match ExportProfilesServiceRequest::decode(body.clone()) {
-        Err(error) => refuse(
-            StatusCode::BAD_REQUEST,
-            &format!("not an export request: {error}"),
-        ),
+        Err(error) => refuse(StatusCode::BAD_REQUEST, &format!("not an export request: {error}")),
         Ok(request) => {
             inbox.take("http", &request, &body);
             let answer = ExportProfilesServiceResponse::default().encode_to_vec();
@@ -87,9 +69,7 @@ async fn export(State(inbox): State<Arc<Inbox>>, headers: HeaderMap, body: Bytes
 fn gunzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut plain = Vec::new();
     let limit = MAX_REQUEST_BYTES as u64;
-    GzDecoder::new(body)
-        .take(limit + 1)
-        .read_to_end(&mut plain)?;
+    GzDecoder::new(body).take(limit + 1).read_to_end(&mut plain)?;
     if plain.len() > MAX_REQUEST_BYTES {
         return Err(std::io::Error::other("too large after decompression"));
     }

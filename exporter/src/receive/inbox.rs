@@ -77,14 +77,9 @@ impl Inbox {
     pub(super) fn take(&self, by: &str, request: &ExportProfilesServiceRequest, bytes: &[u8]) {
         let number = self.requests.fetch_add(1, Relaxed) + 1;
         self.samples.fetch_add(sample_count(request), Relaxed);
-        let findings = if is_own(request) {
-            validate_own(request)
-        } else {
-            validate(request)
-        };
+        let findings = if is_own(request) { validate_own(request) } else { validate(request) };
         self.findings.fetch_add(findings.len() as u64, Relaxed);
-        self.invalid_requests
-            .fetch_add(u64::from(!findings.is_empty()), Relaxed);
+        self.invalid_requests.fetch_add(u64::from(!findings.is_empty()), Relaxed);
         if let Some(folder) = &self.output {
             let path = folder.join(format!("{number:06}.pb"));
             if let Err(error) = std::fs::write(&path, bytes) {
@@ -112,16 +107,8 @@ impl Inbox {
 
 /// Every scope is this exporter's: its contract is checked too.
 fn is_own(request: &ExportProfilesServiceRequest) -> bool {
-    let mut scopes = request
-        .resource_profiles
-        .iter()
-        .flat_map(|resource| &resource.scope_profiles);
-    scopes.all(|scope| {
-        scope
-            .scope
-            .as_ref()
-            .is_some_and(|scope| scope.name == SCOPE_NAME)
-    })
+    let mut scopes = request.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
+    scopes.all(|scope| scope.scope.as_ref().is_some_and(|scope| scope.name == SCOPE_NAME))
 }
 
 fn summary(
@@ -154,10 +141,7 @@ fn summary(
         text.push_str(&format!("       {finding}\n"));
     }
     if findings.len() > PRINTED_FINDINGS {
-        text.push_str(&format!(
-            "       and {} more\n",
-            findings.len() - PRINTED_FINDINGS
-        ));
+        text.push_str(&format!("       and {} more\n", findings.len() - PRINTED_FINDINGS));
     }
     text
 }

@@ -78,17 +78,11 @@ impl Receiver {
             return Err(ReceiveError::NoAddress);
         }
         if let Some(path) = &output {
-            std::fs::create_dir_all(path).map_err(|source| ReceiveError::Output {
-                path: path.clone(),
-                source,
-            })?;
+            std::fs::create_dir_all(path)
+                .map_err(|source| ReceiveError::Output { path: path.clone(), source })?;
         }
         let inbox = Arc::new(Inbox::new(output));
-        Ok(Self {
-            grpc: listen(grpc).await?,
-            http: listen(http).await?,
-            inbox,
-        })
+        Ok(Self { grpc: listen(grpc).await?, http: listen(http).await?, inbox })
     }
 
     /// Hands each request to `reader` instead of printing it; one that has no room is left out with a
@@ -99,37 +93,26 @@ impl Receiver {
 
     /// Address of the gRPC server.
     pub fn grpc_addr(&self) -> Option<SocketAddr> {
-        self.grpc
-            .as_ref()
-            .and_then(|listener| listener.local_addr().ok())
+        self.grpc.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
     /// Address of the HTTP server.
     pub fn http_addr(&self) -> Option<SocketAddr> {
-        self.http
-            .as_ref()
-            .and_then(|listener| listener.local_addr().ok())
+        self.http.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
     /// Serves until `shutdown` is done and the requests under way are answered.
-    pub async fn run(
-        self,
-        shutdown: impl Future<Output = ()>,
-    ) -> Result<ReceiveStats, ReceiveError> {
+    pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<ReceiveStats, ReceiveError> {
         let (stop, stopped) = watch::channel(false);
         let grpc = async {
             match self.grpc {
-                Some(listener) => {
-                    grpc::serve(listener, &self.inbox, stopping(stopped.clone())).await
-                }
+                Some(listener) => grpc::serve(listener, &self.inbox, stopping(stopped.clone())).await,
                 None => Ok(()),
             }
         };
         let http = async {
             match self.http {
-                Some(listener) => {
-                    http::serve(listener, &self.inbox, stopping(stopped.clone())).await
-                }
+                Some(listener) => http::serve(listener, &self.inbox, stopping(stopped.clone())).await,
                 None => Ok(()),
             }
         };
@@ -150,10 +133,7 @@ pub async fn serve(
     output: Option<PathBuf>,
     shutdown: impl Future<Output = ()>,
 ) -> Result<ReceiveStats, ReceiveError> {
-    Receiver::bind(grpc, http, output)
-        .await?
-        .run(shutdown)
-        .await
+    Receiver::bind(grpc, http, output).await?.run(shutdown).await
 }
 
 async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, ReceiveError> {
@@ -161,9 +141,7 @@ async fn listen(address: Option<SocketAddr>) -> Result<Option<TcpListener>, Rece
         return Ok(None);
     };
     let bound = TcpListener::bind(address).await;
-    bound
-        .map(Some)
-        .map_err(|source| ReceiveError::Bind { address, source })
+    bound.map(Some).map_err(|source| ReceiveError::Bind { address, source })
 }
 
 /// Done when the sender says so, or is gone.

@@ -28,19 +28,11 @@ struct Running {
 async fn start(name: &str) -> Running {
     let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     let folder = std::env::temp_dir().join(format!("otel-receive-{name}-{}", std::process::id()));
-    let receiver = Receiver::bind(any, any, Some(folder.clone()))
-        .await
-        .unwrap();
+    let receiver = Receiver::bind(any, any, Some(folder.clone())).await.unwrap();
     let (grpc, http) = (receiver.grpc_addr().unwrap(), receiver.http_addr().unwrap());
     let (stop, stopped) = oneshot::channel::<()>();
     let task = tokio::spawn(receiver.run(async move { stopped.await.unwrap_or_default() }));
-    Running {
-        grpc,
-        http,
-        folder,
-        stop,
-        task,
-    }
+    Running { grpc, http, folder, stop, task }
 }
 
 impl Running {
@@ -48,15 +40,10 @@ impl Running {
     async fn end(self) -> (ReceiveStats, Vec<Vec<u8>>) {
         self.stop.send(()).unwrap();
         let stats = self.task.await.unwrap().unwrap();
-        let mut paths: Vec<_> = std::fs::read_dir(&self.folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().path())
-            .collect();
+        let mut paths: Vec<_> =
+            std::fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         paths.sort();
-        let stored = paths
-            .iter()
-            .map(|path| std::fs::read(path).unwrap())
-            .collect();
+        let stored = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
         std::fs::remove_dir_all(&self.folder).unwrap();
         (stats, stored)
     }
@@ -72,11 +59,7 @@ impl Running {
         stream.write_all(body).await.unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.unwrap();
-        String::from_utf8_lossy(&answer)
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .to_owned()
+        String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
     }
 }
 
@@ -85,34 +68,17 @@ async fn grpc_requests_are_stored_and_counted() {
     let running = start("grpc").await;
     let request = build(&fixture::window());
     for gzip in [false, true] {
-        let grpc = GrpcConfig {
-            endpoint: running.grpc.to_string(),
-            gzip,
-            ..Default::default()
-        };
-        let config = DeliveryConfig {
-            grpc,
-            ..Default::default()
-        };
+        let grpc = GrpcConfig { endpoint: running.grpc.to_string(), gzip, ..Default::default() };
+        let config = DeliveryConfig { grpc, ..Default::default() };
         let delivery = Delivery::spawn(&config, Queue::default()).unwrap();
         delivery.push(&request);
         let sent = delivery.flush(Duration::from_secs(60)).await;
         assert_eq!(sent.samples_accepted, 4, "gzip {gzip}: {sent:?}");
     }
     let (stats, stored) = running.end().await;
-    assert_eq!(
-        stats,
-        ReceiveStats {
-            requests: 2,
-            samples: 8,
-            ..Default::default()
-        }
-    );
+    assert_eq!(stats, ReceiveStats { requests: 2, samples: 8, ..Default::default() });
     assert_eq!(stored.len(), 2);
-    assert_eq!(
-        ExportProfilesServiceRequest::decode(stored[1].as_slice()).unwrap(),
-        request
-    );
+    assert_eq!(ExportProfilesServiceRequest::decode(stored[1].as_slice()).unwrap(), request);
 }
 
 #[tokio::test]
@@ -132,19 +98,11 @@ async fn http_requests_are_stored_as_they_came() {
     ];
     for (path, content_type, body, status) in &cases {
         let answer = running.post(path, content_type, body).await;
-        assert!(
-            answer.contains(&format!(" {status} ")),
-            "{path} {content_type}: {answer}"
-        );
+        assert!(answer.contains(&format!(" {status} ")), "{path} {content_type}: {answer}");
     }
     let (stats, stored) = running.end().await;
-    let expected = ReceiveStats {
-        requests: 2,
-        samples: 8,
-        invalid_requests: 1,
-        findings: 1,
-        ..Default::default()
-    };
+    let expected =
+        ReceiveStats { requests: 2, samples: 8, invalid_requests: 1, findings: 1, ..Default::default() };
     assert_eq!(stats, expected);
     assert_eq!(stored, [good.encode_to_vec(), bad.encode_to_vec()]);
 }

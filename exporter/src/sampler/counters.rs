@@ -8,7 +8,5 @@ use exporter_common::counter;
 /// # Errors
 /// When the map cannot be read.
 pub fn read(map: &PerCpuArray<MapData, u64>) -> Result<Vec<(&'static str, u64)>, aya::maps::MapError> {
-    (0..counter::COUNT)
-        .map(|index| Ok((counter::as_str(index), map.get(&index, 0)?.iter().sum())))
-        .collect()
+    (0..counter::COUNT).map(|index| Ok((counter::as_str(index), map.get(&index, 0)?.iter().sum()))).collect()
 }

@@ -153,9 +153,6 @@ mod tests {
             python_records: u16::MAX,
             ..SampleHeader::default()
         };
-        assert_eq!(
-            decode(wire::bytes(&header)).err(),
-            Some(DecodeError::TooManyFrames(u16::MAX as usize))
-        );
+        assert_eq!(decode(wire::bytes(&header)).err(), Some(DecodeError::TooManyFrames(u16::MAX as usize)));
     }
 }

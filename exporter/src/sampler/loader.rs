@@ -13,7 +13,8 @@ use crate::sampler::kernel_offsets::{KernelOffsets, OffsetError};
 use crate::sys::wire::MapValue;
 
 /// The programs, built by `cargo xtask build-ebpf`.
-static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/exporter-ebpf.o"));
+static OBJECT: &[u8] =
+    aya::include_bytes_aligned!(concat!(env!("CARGO_MANIFEST_DIR"), "/bpf/exporter-ebpf.o"));
 
 /// Lines of the verifier's last words that a message shows.
 const VERIFIER_LINES: usize = 4;
@@ -42,7 +43,9 @@ pub enum LoadError {
     #[error(transparent)]
     Offsets(#[from] OffsetError),
     /// A program was refused.
-    #[error("the kernel refuses program {program}: {reason}; please report it with the kernel version (uname -r)")]
+    #[error(
+        "the kernel refuses program {program}: {reason}; please report it with the kernel version (uname -r)"
+    )]
     Refused {
         /// Program name.
         program: &'static str,
@@ -115,9 +118,8 @@ impl Sampler {
         }
         let sample: &mut PerfEvent = program_of(&mut ebpf, "on_cpu_sample")?;
         sample.load().map_err(|e| refused("on_cpu_sample", e))?;
-        let mut take = |name: &'static str| {
-            ebpf.take_map(name).ok_or_else(|| other("find a map of the object", &name))
-        };
+        let mut take =
+            |name: &'static str| ebpf.take_map(name).ok_or_else(|| other("find a map of the object", &name));
         let (processes, records, events, counters) =
             (take("PROCESSES")?, take("RECORDS")?, take("EVENTS")?, take("COUNTERS")?);
         let wrong = |e: aya::maps::MapError| other("open a map", &e);
@@ -152,7 +154,6 @@ impl Programs {
         Ok(())
     }
 }
-
 
 fn program_of<'a, T>(ebpf: &'a mut Ebpf, name: &'static str) -> Result<&'a mut T, LoadError>
 where

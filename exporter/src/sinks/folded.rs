@@ -41,10 +41,7 @@ pub struct Folded {
 impl Folded {
     /// Nothing yet.
     pub fn new(options: FoldedOptions) -> Self {
-        Self {
-            options,
-            counts: BTreeMap::new(),
-        }
+        Self { options, counts: BTreeMap::new() }
     }
 
     /// Adds every sample of a window.
@@ -71,9 +68,7 @@ impl Folded {
 
     /// The lines, without line ends.
     pub fn lines(&self) -> impl Iterator<Item = String> {
-        self.counts
-            .iter()
-            .map(|(stack, count)| format!("{stack} {count}"))
+        self.counts.iter().map(|(stack, count)| format!("{stack} {count}"))
     }
 
     /// Writes the lines.
@@ -84,34 +79,20 @@ impl Folded {
     fn line(&self, process: &ProcessIdentity, key: &SampleKey) -> String {
         let mut frames = Vec::with_capacity(key.stack.len() + 2);
         if self.options.processes {
-            frames.push(clean(&format!(
-                "process {} ({})",
-                process.executable_name, process.pid
-            )));
+            frames.push(clean(&format!("process {} ({})", process.executable_name, process.pid)));
         }
         if self.options.threads {
             frames.push(clean(&format!("thread {} ({})", key.thread_name, key.tid)));
         }
         let granularity = self.options.granularity;
-        frames.extend(
-            key.stack
-                .iter()
-                .rev()
-                .map(|frame| clean(&frame_text(frame, granularity))),
-        );
+        frames.extend(key.stack.iter().rev().map(|frame| clean(&frame_text(frame, granularity))));
         frames.join(";")
     }
 }
 
 /// A frame as people read it: `qualname (file:line)`, `symbol (library)`, `symbol (kernel)`, `[truncated]`.
 pub fn frame_text(frame: &Frame, granularity: Granularity) -> String {
-    let Frame {
-        kind,
-        name,
-        file,
-        line,
-        start_line,
-    } = frame;
+    let Frame { kind, name, file, line, start_line } = frame;
     let name = if name.is_empty() { "[unknown]" } else { name };
     let line = match granularity {
         Granularity::Function => *start_line,
@@ -161,42 +142,24 @@ mod tests {
 
     #[test]
     fn functions_show_their_first_line() {
-        let lines = fold(FoldedOptions {
-            granularity: Granularity::Function,
-            ..Default::default()
-        });
-        assert!(
-            lines.contains(&"main (/srv/app.py:1);leaf (/srv/app.py:1) 1".to_owned()),
-            "{lines:?}"
-        );
+        let lines = fold(FoldedOptions { granularity: Granularity::Function, ..Default::default() });
+        assert!(lines.contains(&"main (/srv/app.py:1);leaf (/srv/app.py:1) 1".to_owned()), "{lines:?}");
     }
 
     #[test]
     fn frames_of_one_function_merge() {
         let mut window = fixture::window();
-        window.processes[0].samples[0] = fixture::sample(
-            vec![fixture::frame("leaf", 6), fixture::frame("main", 10)],
-            8,
-            &[1, 2],
-        );
-        let mut folded = Folded::new(FoldedOptions {
-            granularity: Granularity::Function,
-            ..Default::default()
-        });
+        window.processes[0].samples[0] =
+            fixture::sample(vec![fixture::frame("leaf", 6), fixture::frame("main", 10)], 8, &[1, 2]);
+        let mut folded =
+            Folded::new(FoldedOptions { granularity: Granularity::Function, ..Default::default() });
         folded.add(&window);
-        assert_eq!(
-            folded.counts()["main (/srv/app.py:1);leaf (/srv/app.py:1)"],
-            3
-        );
+        assert_eq!(folded.counts()["main (/srv/app.py:1);leaf (/srv/app.py:1)"], 3);
     }
 
     #[test]
     fn process_and_thread_are_roots() {
-        let lines = fold(FoldedOptions {
-            threads: true,
-            processes: true,
-            ..Default::default()
-        });
+        let lines = fold(FoldedOptions { threads: true, processes: true, ..Default::default() });
         assert_eq!(
             lines[0],
             "process python3 (7);thread worker-7 (7);main (/srv/app.py:9);leaf (/srv/app.py:4);read (kernel) 2"
@@ -206,13 +169,9 @@ mod tests {
     #[test]
     fn separators_in_names_are_replaced() {
         let mut window = fixture::window();
-        window.processes[0].samples =
-            vec![fixture::sample(vec![fixture::frame("a;b\nc", 2)], 1, &[1])];
+        window.processes[0].samples = vec![fixture::sample(vec![fixture::frame("a;b\nc", 2)], 1, &[1])];
         let mut folded = Folded::new(FoldedOptions::default());
         folded.add(&window);
-        assert!(
-            folded.counts().contains_key("a:b c (/srv/app.py:2)"),
-            "{folded:?}"
-        );
+        assert!(folded.counts().contains_key("a:b c (/srv/app.py:2)"), "{folded:?}");
     }
 }

@@ -124,11 +124,5 @@ fn is_internal(code: &CodeObject) -> bool {
 }
 
 fn unknown() -> Arc<Frame> {
-    Arc::new(Frame {
-        kind: FrameKind::Python,
-        name: UNKNOWN.into(),
-        file: "".into(),
-        line: 0,
-        start_line: 0,
-    })
+    Arc::new(Frame { kind: FrameKind::Python, name: UNKNOWN.into(), file: "".into(), line: 0, start_line: 0 })
 }

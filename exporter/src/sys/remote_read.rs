@@ -19,7 +19,8 @@ pub fn read_process(pid: u32, address: u64, buffer: &mut [u8]) -> io::Result<()>
     let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
     let start = usize::try_from(address).map_err(|_| fault())?;
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    let remote = libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(start), iov_len: buffer.len() };
+    let remote =
+        libc::iovec { iov_base: std::ptr::with_exposed_provenance_mut(start), iov_len: buffer.len() };
     // SAFETY: `local` describes `buffer`, which is borrowed mutably until after the call; `remote`
     // is only an address in the other process, which the kernel checks; both counts are 1.
     let read = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };

@@ -23,9 +23,10 @@ pub fn merge(
 ) -> (Vec<Arc<Frame>>, Completeness) {
     let mut stack: Vec<Arc<Frame>> = frames(records).filter_map(&mut name).collect();
     let completeness = match status {
-        walk_status::COMPLETE | walk_status::NO_FRAME | walk_status::NO_THREAD_STATE | walk_status::NO_PROCESS => {
-            Completeness::PythonOnly(NATIVE_OFF)
-        }
+        walk_status::COMPLETE
+        | walk_status::NO_FRAME
+        | walk_status::NO_THREAD_STATE
+        | walk_status::NO_PROCESS => Completeness::PythonOnly(NATIVE_OFF),
         walk_status::TRUNCATED => Completeness::Truncated("deeper than a walk may go"),
         broken => Completeness::Truncated(walk_status::as_str(broken)),
     };
@@ -71,6 +72,9 @@ mod tests {
         assert_eq!(names(walk_status::TRUNCATED, &[frame]), ["1", TRUNCATED]);
         assert_eq!(names(walk_status::FRAME_FAULT, &[frame]), ["1", TRUNCATED]);
         assert_eq!(names(walk_status::NO_FRAME, &[]), [NATIVE]);
-        assert!(matches!(merge(walk_status::CODE_FAULT, &[], named).1, Completeness::Truncated("code_fault")));
+        assert!(matches!(
+            merge(walk_status::CODE_FAULT, &[], named).1,
+            Completeness::Truncated("code_fault")
+        ));
     }
 }

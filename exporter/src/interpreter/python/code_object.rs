@@ -44,10 +44,14 @@ pub enum CodeError {
     #[error("no code object is at {0:#x}: it was freed, and the frame is shown without a name")]
     NotCode(u64),
     /// A name or path is no compact string.
-    #[error("a name at {0:#x} is no string: its code object was freed, and the frame is shown without a name")]
+    #[error(
+        "a name at {0:#x} is no string: its code object was freed, and the frame is shown without a name"
+    )]
     NotText(u64),
     /// A length is beyond any that is believed.
-    #[error("a part of a code object has {length} bytes or characters, the limit is {limit}: the frame is shown without a name")]
+    #[error(
+        "a part of a code object has {length} bytes or characters, the limit is {limit}: the frame is shown without a name"
+    )]
     TooLong {
         /// What it claims.
         length: u64,
@@ -60,7 +64,8 @@ impl CodeObject {
     /// Takes a code record. `None` when a part of it was cut: read it from the target instead.
     #[must_use]
     pub fn from_record(header: &CodeHeader, name: &[u8], file: &[u8], line_table: &[u8]) -> Option<Self> {
-        let whole = |bytes: &[u8], length: u32, kind: u8| bytes.len() as u64 == u64::from(length) * u64::from(kind);
+        let whole =
+            |bytes: &[u8], length: u32, kind: u8| bytes.len() as u64 == u64::from(length) * u64::from(kind);
         let complete = whole(name, header.name_length, header.name_kind)
             && whole(file, header.file_length, header.file_kind)
             && whole(line_table, header.line_table_length, 1);
@@ -80,7 +85,11 @@ impl CodeObject {
     /// # Errors
     ///
     /// When there is none (any more), or it is not believable.
-    pub fn read_remote(memory: &impl RemoteMemory, layout: &PythonProcess, address: u64) -> Result<Self, CodeError> {
+    pub fn read_remote(
+        memory: &impl RemoteMemory,
+        layout: &PythonProcess,
+        address: u64,
+    ) -> Result<Self, CodeError> {
         let mut head = [0; HEAD_LIMIT];
         let not_code = || CodeError::NotCode(address);
         let head = head.get_mut(..usize::from(layout.code_bytes)).ok_or_else(not_code)?;
@@ -123,7 +132,11 @@ fn read_text(memory: &impl RemoteMemory, layout: &PythonProcess, address: u64) -
 }
 
 /// Reads a `bytes`.
-fn read_bytes(memory: &impl RemoteMemory, layout: &PythonProcess, address: u64) -> Result<Box<[u8]>, CodeError> {
+fn read_bytes(
+    memory: &impl RemoteMemory,
+    layout: &PythonProcess,
+    address: u64,
+) -> Result<Box<[u8]>, CodeError> {
     let at = |offset: u16| address.wrapping_add(offset.into());
     let length = bounded(memory.read_u64(at(layout.bytes_size))?, LINE_TABLE_LIMIT)?;
     let mut bytes = vec![0; length];
@@ -146,7 +159,15 @@ mod tests {
 
     #[test]
     fn records_whole_and_cut() {
-        let header = CodeHeader { first_line: 3, name_length: 2, name_kind: 1, file_length: 1, file_kind: 2, line_table_length: 2, ..CodeHeader::default() };
+        let header = CodeHeader {
+            first_line: 3,
+            name_length: 2,
+            name_kind: 1,
+            file_length: 1,
+            file_kind: 2,
+            line_table_length: 2,
+            ..CodeHeader::default()
+        };
         let code = CodeObject::from_record(&header, b"ab", &[0x16, 4], &[0x80, 0]).unwrap();
         assert_eq!((&*code.name, &*code.file, code.line_of(0)), ("ab", "Ж", Some(3)));
         assert_eq!(CodeObject::from_record(&header, b"a", &[0x16, 4], &[0x80, 0]), None);
@@ -165,7 +186,9 @@ mod tests {
         code[68] = 7;
         let mut image = MemoryImage::default();
         image.put(0x1000, code);
-        for (address, length, state, data) in [(0x2000, name_length, name_state, b"name"), (0x3000, 4, 0b110_0100, b"file")] {
+        for (address, length, state, data) in
+            [(0x2000, name_length, name_state, b"name"), (0x3000, 4, 0b110_0100, b"file")]
+        {
             image.put(address + 16, length.to_le_bytes());
             image.put(address + 32, state.to_le_bytes());
             image.put(address + 40, *data);
@@ -179,12 +202,17 @@ mod tests {
     fn reads_an_image() {
         let (image, layout) = image(4, 0b110_0100);
         let code = CodeObject::read_remote(&image, &layout, 0x1000).unwrap();
-        assert_eq!((&*code.name, &*code.file, code.first_line, code.line_of(0)), ("name", "file", 7, Some(7)));
+        assert_eq!(
+            (&*code.name, &*code.file, code.first_line, code.line_of(0)),
+            ("name", "file", 7, Some(7))
+        );
     }
 
     #[test]
     fn refuses_what_is_no_code_object() {
-        let read = |(image, layout): (MemoryImage, PythonProcess), address| CodeObject::read_remote(&image, &layout, address);
+        let read = |(image, layout): (MemoryImage, PythonProcess), address| {
+            CodeObject::read_remote(&image, &layout, address)
+        };
         assert!(matches!(read(image(u64::MAX, 0b110_0100), 0x1000), Err(CodeError::TooLong { .. })));
         assert!(matches!(read(image(4, 0), 0x1000), Err(CodeError::NotText(0x2000))));
         assert!(matches!(read(image(4, 0b110_0100), 0x8000), Err(CodeError::Read(_))));

@@ -42,7 +42,11 @@ pub enum DebugOffsetsError {
 /// # Errors
 ///
 /// When `bytes` are not the debug offsets of this version, or not believable.
-pub fn apply(bytes: &[u8; SIZE], version: Version, table: &Layout) -> Result<(Layout, usize), DebugOffsetsError> {
+pub fn apply(
+    bytes: &[u8; SIZE],
+    version: Version,
+    table: &Layout,
+) -> Result<(Layout, usize), DebugOffsetsError> {
     let word = |position: usize| {
         let bytes = bytes.get(position..).and_then(<[u8]>::first_chunk);
         bytes.map_or(u64::MAX, |bytes| u64::from_le_bytes(*bytes))
@@ -129,9 +133,32 @@ mod tests {
         let mut bytes = [0; SIZE];
         bytes[..8].copy_from_slice(COOKIE);
         let words: [(usize, u64); 26] = [
-            (8, VERSION.0.into()), (40, 632), (64, 7264), (72, 7344), (112, 16), (136, 16), (144, 8), (168, 8),
-            (176, 16), (184, 72), (192, 152), (232, 8), (240, 0), (248, 56), (264, 70), (280, 112), (296, 128),
-            (304, 136), (312, 68), (344, 200), (520, 16), (528, 32), (544, 32), (552, 16), (560, 40), (16, 0),
+            (8, VERSION.0.into()),
+            (40, 632),
+            (64, 7264),
+            (72, 7344),
+            (112, 16),
+            (136, 16),
+            (144, 8),
+            (168, 8),
+            (176, 16),
+            (184, 72),
+            (192, 152),
+            (232, 8),
+            (240, 0),
+            (248, 56),
+            (264, 70),
+            (280, 112),
+            (296, 128),
+            (304, 136),
+            (312, 68),
+            (344, 200),
+            (520, 16),
+            (528, 32),
+            (544, 32),
+            (552, 16),
+            (560, 40),
+            (16, 0),
         ];
         for (position, value) in words {
             bytes[position..position + 8].copy_from_slice(&value.to_le_bytes());
@@ -152,7 +179,10 @@ mod tests {
         bytes[280] = 120;
         bytes[40] = 0x80;
         let (layout, differing) = apply(&bytes, VERSION, &table).unwrap();
-        assert_eq!((layout.process.code_filename, layout.process.code_version, layout.tsd_key, differing), (120, 0, None, 2));
+        assert_eq!(
+            (layout.process.code_filename, layout.process.code_version, layout.tsd_key, differing),
+            (120, 0, None, 2)
+        );
     }
 
     #[test]
@@ -165,6 +195,9 @@ mod tests {
         assert_eq!(apply(&bytes, VERSION, &table), Err(DebugOffsetsError::FreeThreaded));
         let mut bytes = image();
         bytes[66] = 1;
-        assert!(matches!(apply(&bytes, VERSION, &table), Err(DebugOffsetsError::TooLarge { position: 64, .. })));
+        assert!(matches!(
+            apply(&bytes, VERSION, &table),
+            Err(DebugOffsetsError::TooLarge { position: 64, .. })
+        ));
     }
 }

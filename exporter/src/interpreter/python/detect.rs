@@ -12,9 +12,7 @@ use std::{
     sync::Arc,
 };
 
-use exporter_common::python::{
-    HOLDER_GLOBAL, PythonProcess, TLS_DYNAMIC, TLS_STATIC, TSD_GLIBC, TSD_MUSL,
-};
+use exporter_common::python::{HOLDER_GLOBAL, PythonProcess, TLS_DYNAMIC, TLS_STATIC, TSD_GLIBC, TSD_MUSL};
 
 use super::{
     debug_offsets,
@@ -87,10 +85,14 @@ pub enum NotPython {
     #[error("Python {0} cannot be walked: run it with Python 3.11, 3.12 or 3.13 to see its frames")]
     Unsupported(String),
     /// The process does not look as its version says.
-    #[error("the interpreter does not have the layout of its version ({0}): report it with the output of python -VV")]
+    #[error(
+        "the interpreter does not have the layout of its version ({0}): report it with the output of python -VV"
+    )]
     LayoutNotBelieved(String),
     /// Its files or memory cannot be read.
-    #[error("the process cannot be read ({0}): run the exporter with CAP_SYS_PTRACE and CAP_CHECKPOINT_RESTORE, in the host's pid namespace")]
+    #[error(
+        "the process cannot be read ({0}): run the exporter with CAP_SYS_PTRACE and CAP_CHECKPOINT_RESTORE, in the host's pid namespace"
+    )]
     Unreadable(String),
 }
 
@@ -175,14 +177,17 @@ pub fn detect(pid: u32, generation: u32, start_ticks: u64, cache: &mut Cache) ->
     };
     let table = offsets::table(version).ok_or_else(|| NotPython::Unsupported(version.to_string()))?;
     let (layout, layout_source) = choose_layout(&memory, base, version, &table)?;
-    let code_type = runtime.code_type.ok_or_else(|| NotPython::LayoutNotBelieved("PyCode_Type is not exported".to_owned()))?;
+    let code_type = runtime
+        .code_type
+        .ok_or_else(|| NotPython::LayoutNotBelieved("PyCode_Type is not exported".to_owned()))?;
 
     let mut process = layout.process;
     process.generation = generation;
     process.start_ticks = start_ticks;
     process.interpreters_head = base.wrapping_add(layout.interpreters_head);
     process.code_type = code_type.wrapping_add(bias);
-    process.holder = if process.holder_kind == HOLDER_GLOBAL { base.wrapping_add(layout.holder) } else { layout.holder };
+    process.holder =
+        if process.holder_kind == HOLDER_GLOBAL { base.wrapping_add(layout.holder) } else { layout.holder };
     live_check::check(&memory, &process).map_err(|error| match error {
         CheckError::NotYet => NotPython::NotYet,
         CheckError::Mismatch(reason) => NotPython::LayoutNotBelieved(reason.to_owned()),
@@ -203,7 +208,11 @@ fn unreadable(error: ReadError) -> NotPython {
 }
 
 /// The first file with code that holds a runtime.
-fn find_runtime(pid: u32, maps: &[Mapping], cache: &mut Cache) -> Result<(Mapping, Arc<ElfFacts>, Runtime), NotPython> {
+fn find_runtime(
+    pid: u32,
+    maps: &[Mapping],
+    cache: &mut Cache,
+) -> Result<(Mapping, Arc<ElfFacts>, Runtime), NotPython> {
     let mut seen = Vec::new();
     let mut expected = false;
     let mut fault = None;
@@ -234,13 +243,20 @@ fn find_runtime(pid: u32, maps: &[Mapping], cache: &mut Cache) -> Result<(Mappin
 fn load_bias(facts: &ElfFacts, mapping: &Mapping) -> Result<u64, NotPython> {
     let (offset, _, address) = facts
         .code_segment
-        .filter(|&(offset, size, _)| mapping.offset.saturating_add(0xfff) >= offset && mapping.offset < offset.saturating_add(size))
+        .filter(|&(offset, size, _)| {
+            mapping.offset.saturating_add(0xfff) >= offset && mapping.offset < offset.saturating_add(size)
+        })
         .ok_or_else(|| NotPython::LayoutNotBelieved("its code is not mapped as its file says".to_owned()))?;
     Ok(mapping.start.wrapping_sub(mapping.offset).wrapping_add(offset).wrapping_sub(address))
 }
 
 /// The interpreter's own word where it gives one, else the table.
-fn choose_layout(memory: &impl RemoteMemory, base: u64, version: Version, table: &Layout) -> Result<(Layout, LayoutSource), NotPython> {
+fn choose_layout(
+    memory: &impl RemoteMemory,
+    base: u64,
+    version: Version,
+    table: &Layout,
+) -> Result<(Layout, LayoutSource), NotPython> {
     if version.minor() < 13 {
         return Ok((*table, LayoutSource::Table));
     }
@@ -261,7 +277,13 @@ fn choose_layout(memory: &impl RemoteMemory, base: u64, version: Version, table:
 }
 
 /// The thread-local variable. Its module id is filled in by the loader before the runtime starts.
-fn set_tls(memory: &impl RemoteMemory, process: &mut PythonProcess, runtime: &Runtime, facts: &ElfFacts, bias: u64) -> Result<(), NotPython> {
+fn set_tls(
+    memory: &impl RemoteMemory,
+    process: &mut PythonProcess,
+    runtime: &Runtime,
+    facts: &ElfFacts,
+    bias: u64,
+) -> Result<(), NotPython> {
     match runtime.tls {
         Some(TlsRecipe::Static(offset)) => {
             process.tls_kind = TLS_STATIC;
@@ -284,7 +306,13 @@ fn set_tls(memory: &impl RemoteMemory, process: &mut PythonProcess, runtime: &Ru
 }
 
 /// The pthread key. It is made after the first interpreter, so that for a moment it may be missing.
-fn set_tsd(memory: &impl RemoteMemory, process: &mut PythonProcess, layout: &Layout, facts: &ElfFacts, base: u64) -> Result<(), NotPython> {
+fn set_tsd(
+    memory: &impl RemoteMemory,
+    process: &mut PythonProcess,
+    layout: &Layout,
+    facts: &ElfFacts,
+    base: u64,
+) -> Result<(), NotPython> {
     let Some(offset) = layout.tsd_key else {
         return Ok(());
     };

@@ -7,8 +7,7 @@
 use std::fs::File;
 
 use object::{
-    Object as _, ObjectSection as _, ObjectSegment as _, ReadCache, ReadRef as _, SegmentFlags,
-    elf::PF_X,
+    Object as _, ObjectSection as _, ObjectSegment as _, ReadCache, ReadRef as _, SegmentFlags, elf::PF_X,
     read::elf::ElfFile64,
 };
 
@@ -62,7 +61,10 @@ impl ElfFacts {
         }
     }
 
-    fn of<'a>(elf: &ElfFile64<'a, object::LittleEndian, &'a ReadCache<File>>, file: &'a ReadCache<File>) -> Self {
+    fn of<'a>(
+        elf: &ElfFile64<'a, object::LittleEndian, &'a ReadCache<File>>,
+        file: &'a ReadCache<File>,
+    ) -> Self {
         let section = |name: &str| {
             let section = elf.section_by_name(name)?;
             (section.size() <= SECTION_LIMIT).then(|| section.data().ok()).flatten()
@@ -72,11 +74,15 @@ impl ElfFacts {
             .segments()
             .map(|segment| {
                 let (offset, size) = segment.file_range();
-                let code = matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.0 & PF_X.0 != 0);
+                let code =
+                    matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.0 & PF_X.0 != 0);
                 (offset, size, segment.address(), code)
             })
             .collect();
-        facts.code_segment = segments.iter().find(|segment| segment.3).map(|&(offset, size, address, _)| (offset, size, address));
+        facts.code_segment = segments
+            .iter()
+            .find(|segment| segment.3)
+            .map(|&(offset, size, address, _)| (offset, size, address));
 
         let names = section(".dynstr").unwrap_or_default();
         for entry in section(".dynamic").unwrap_or_default().as_chunks::<16>().0 {
@@ -96,7 +102,11 @@ impl ElfFacts {
         for symbol in section(".dynsym").unwrap_or_default().as_chunks::<SYMBOL_BYTES>().0 {
             // st_name @ 0, st_shndx @ 6, st_value @ 8
             let name_at = u64::from(u32::from_le_bytes([symbol[0], symbol[1], symbol[2], symbol[3]]));
-            if (symbol[6], symbol[7]) == (0, 0) || !names.get(name_at as usize..).is_some_and(|name| name.starts_with(b"_Py") || name.starts_with(b"Py")) {
+            if (symbol[6], symbol[7]) == (0, 0)
+                || !names
+                    .get(name_at as usize..)
+                    .is_some_and(|name| name.starts_with(b"_Py") || name.starts_with(b"Py"))
+            {
                 continue;
             }
             match string(names, name_at) {
@@ -110,9 +120,11 @@ impl ElfFacts {
         // An embedder may export nothing: the section holds exactly the runtime.
         let address = address.or_else(|| elf.section_by_name(".PyRuntime").map(|section| section.address()));
         let code = |address: u64| {
-            let &(offset, _, base, _) = segments
-                .iter()
-                .find(|(_, size, base, _)| address.checked_sub(*base).is_some_and(|into| into.saturating_add(thread_state::CODE_BYTES as u64) <= *size))?;
+            let &(offset, _, base, _) = segments.iter().find(|(_, size, base, _)| {
+                address
+                    .checked_sub(*base)
+                    .is_some_and(|into| into.saturating_add(thread_state::CODE_BYTES as u64) <= *size)
+            })?;
             file.read_bytes_at(offset.checked_add(address - base)?, thread_state::CODE_BYTES as u64).ok()
         };
         facts.runtime = address.map(|address| Runtime {

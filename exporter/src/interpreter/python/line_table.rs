@@ -107,7 +107,22 @@ mod tests {
     #[test]
     fn every_kind_of_run() {
         // 2 bytes at +0, 4 at +1 (kind 11), 2 with none, 2 at −2 (kind 13), 2 at +70 (kind 14).
-        let table = [0x80, 0x11, 0x80 | 11 << 3 | 1, 1, 2, 0x80 | 15 << 3, 0x80 | 13 << 3, 5, 0x80 | 14 << 3, 64 | 12, 2, 1, 1, 1];
+        let table = [
+            0x80,
+            0x11,
+            0x80 | 11 << 3 | 1,
+            1,
+            2,
+            0x80 | 15 << 3,
+            0x80 | 13 << 3,
+            5,
+            0x80 | 14 << 3,
+            64 | 12,
+            2,
+            1,
+            1,
+            1,
+        ];
         let lines: Vec<_> = [0, 2, 5, 6, 8, 10, 11, 12].map(|at| line_of(&table, 10, at)).into();
         assert_eq!(lines, [Some(10), Some(11), Some(11), Some(11), Some(9), Some(79), Some(79), None]);
         assert_eq!(lookup(&table, 10, 6), Line::None(11));
@@ -118,7 +133,10 @@ mod tests {
     fn damaged_tables_have_no_line() {
         assert_eq!(line_of(&[], 1, 0), None);
         assert_eq!(line_of(&[0x80 | 13 << 3], 1, 0), None);
-        assert_eq!(line_of(&[0x80 | 13 << 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0], 1, 0), None);
+        assert_eq!(
+            line_of(&[0x80 | 13 << 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0], 1, 0),
+            None
+        );
         assert_eq!(line_of(&[0x80 | 13 << 3, 0b10_1001], 1, 0), None, "a line below 1 is no line");
     }
 
@@ -128,7 +146,8 @@ mod tests {
         for length in 0..4_000_usize {
             let table: Vec<u8> = (0..length % 97)
                 .map(|_| {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    state =
+                        state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                     (state >> 56) as u8
                 })
                 .collect();

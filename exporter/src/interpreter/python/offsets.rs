@@ -3,9 +3,7 @@
 //! `pycore_frame.h`, `pycore_gil.h`, `Include/cpython/{pystate,code,unicodeobject,bytesobject}.h` of
 //! <https://github.com/python/cpython>. No field used here moved within a series.
 
-use exporter_common::python::{
-    CFRAME_NONE, HOLDER_GLOBAL, HOLDER_INTERPRETER, PythonProcess, STATE_PYTHON,
-};
+use exporter_common::python::{CFRAME_NONE, HOLDER_GLOBAL, HOLDER_INTERPRETER, PythonProcess, STATE_PYTHON};
 
 use super::version::Version;
 
@@ -165,7 +163,9 @@ mod tests {
 
     #[test]
     fn sizes() {
-        let sizes = |minor: u32| table(Version(3 << 24 | minor << 16)).map(|it| (it.process.frame_bytes, it.process.code_bytes));
+        let sizes = |minor: u32| {
+            table(Version(3 << 24 | minor << 16)).map(|it| (it.process.frame_bytes, it.process.code_bytes))
+        };
         assert_eq!(sizes(11), Some((72, 184)));
         assert_eq!(sizes(12), Some((72, 192)));
         assert_eq!(sizes(13), Some((72, 200)));

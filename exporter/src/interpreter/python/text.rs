@@ -12,7 +12,9 @@ pub fn decode(bytes: &[u8], kind: u8) -> Option<String> {
     let replace = |value: u32| char::from_u32(value).unwrap_or(char::REPLACEMENT_CHARACTER);
     match kind {
         1 => Some(bytes.iter().map(|&byte| char::from(byte)).collect()),
-        2 => Some(bytes.as_chunks::<2>().0.iter().map(|&unit| replace(u16::from_le_bytes(unit).into())).collect()),
+        2 => Some(
+            bytes.as_chunks::<2>().0.iter().map(|&unit| replace(u16::from_le_bytes(unit).into())).collect(),
+        ),
         4 => Some(bytes.as_chunks::<4>().0.iter().map(|&unit| replace(u32::from_le_bytes(unit))).collect()),
         _ => None,
     }

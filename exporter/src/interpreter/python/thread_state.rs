@@ -79,7 +79,8 @@ mod tests {
 
     #[test]
     fn dynamic_model() {
-        let start = b"\x48\x83\xec\x08\x66\x48\x8d\x3d\x00\x10\x00\x00\x66\x66\x48\xe8\xdc\x78\xdf\xff".to_vec();
+        let start =
+            b"\x48\x83\xec\x08\x66\x48\x8d\x3d\x00\x10\x00\x00\x66\x66\x48\xe8\xdc\x78\xdf\xff".to_vec();
         let pair = 0x1000 + 12 + 0x1000;
         let with = |load: &[u8]| parse(&[start.as_slice(), load].concat(), 0x1000);
         assert_eq!(with(b"\x48\x8b\x00\xc3"), Some(TlsRecipe::Dynamic { pair, add: 0 }));

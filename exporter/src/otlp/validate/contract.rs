@@ -20,11 +20,7 @@ impl Checker<'_> {
         for (r, resource_profiles) in request.resource_profiles.iter().enumerate() {
             let place = format!("resource_profiles[{r}]");
             match resource_profiles.resource.as_ref().and_then(identity) {
-                None => self.found(
-                    Rule::OwnProcess,
-                    &place,
-                    "no process.pid or process.creation.time",
-                ),
+                None => self.found(Rule::OwnProcess, &place, "no process.pid or process.creation.time"),
                 Some(process) => {
                     let text = format!("{process:?} twice");
                     if !processes.insert(process) {
@@ -33,11 +29,7 @@ impl Checker<'_> {
                 }
             }
             for scope_profiles in &resource_profiles.scope_profiles {
-                if scope_profiles
-                    .scope
-                    .as_ref()
-                    .is_some_and(|scope| scope.name != SCOPE_NAME)
-                {
+                if scope_profiles.scope.as_ref().is_some_and(|scope| scope.name != SCOPE_NAME) {
                     self.found(Rule::OwnScope, &place, format!("is not {SCOPE_NAME}"));
                 }
                 for profile in &scope_profiles.profiles {
@@ -50,8 +42,7 @@ impl Checker<'_> {
         }
         for (i, location) in self.dictionary.location_table.iter().enumerate() {
             let found = location.attribute_indices.iter();
-            let found =
-                found.filter_map(|&index| super::at(&self.dictionary.attribute_table, index));
+            let found = found.filter_map(|&index| super::at(&self.dictionary.attribute_table, index));
             let found = found.filter(|attribute| self.string(attribute.key_strindex) == FRAME_TYPE);
             let values = found.map(|attribute| attribute.value.as_ref()?.value.as_ref());
             let known = |value: Option<&Value>| matches!(value, Some(Value::StringValue(text)) if FRAME_TYPES.contains(&text.as_str()));
@@ -65,25 +56,12 @@ impl Checker<'_> {
 
     fn own_profile(&mut self, profile: &Profile, place: &str) {
         let named = |value_type: ValueType| {
-            (
-                self.string(value_type.type_strindex),
-                self.string(value_type.unit_strindex),
-            )
+            (self.string(value_type.type_strindex), self.string(value_type.unit_strindex))
         };
-        let types = (
-            profile.sample_type.map(named),
-            profile.period_type.map(named),
-        );
+        let types = (profile.sample_type.map(named), profile.period_type.map(named));
         let is = |found: Option<(&str, &str)>, wanted| found.is_none_or(|found| found == wanted);
-        if !is(types.0, ("samples", "count"))
-            || !is(types.1, ("cpu", "nanoseconds"))
-            || profile.period == 0
-        {
-            self.found(
-                Rule::OwnTypes,
-                place,
-                format!("{types:?} with period {}", profile.period),
-            );
+        if !is(types.0, ("samples", "count")) || !is(types.1, ("cpu", "nanoseconds")) || profile.period == 0 {
+            self.found(Rule::OwnTypes, place, format!("{types:?} with period {}", profile.period));
         }
         for sample in &profile.samples {
             if !sample.values.is_empty() {
@@ -91,11 +69,7 @@ impl Checker<'_> {
             }
             for key in ["thread.id", "thread.name", "stack.completeness"] {
                 if !self.has_key(&sample.attribute_indices, |found| found == key) {
-                    self.found(
-                        Rule::OwnSampleAttributes,
-                        place,
-                        format!("a sample has no {key}"),
-                    );
+                    self.found(Rule::OwnSampleAttributes, place, format!("a sample has no {key}"));
                 }
             }
         }
@@ -105,10 +79,7 @@ impl Checker<'_> {
 /// pid and creation time.
 fn identity(resource: &Resource) -> Option<(i64, &str)> {
     let value = |key| {
-        let attribute = resource
-            .attributes
-            .iter()
-            .find(|attribute| attribute.key == key)?;
+        let attribute = resource.attributes.iter().find(|attribute| attribute.key == key)?;
         attribute.value.as_ref()?.value.as_ref()
     };
     match (value("process.pid")?, value("process.creation.time")?) {

@@ -202,19 +202,11 @@ struct Checker<'a> {
 impl<'a> Checker<'a> {
     fn new(dictionary: &'a ProfilesDictionary) -> Self {
         let used = TABLES.map(|table| vec![false; table.len(dictionary)]);
-        Self {
-            dictionary,
-            findings: Vec::new(),
-            used,
-        }
+        Self { dictionary, findings: Vec::new(), used }
     }
 
     fn found(&mut self, rule: Rule, place: impl Into<String>, text: impl Into<String>) {
-        self.findings.push(Finding {
-            rule,
-            place: place.into(),
-            text: text.into(),
-        });
+        self.findings.push(Finding { rule, place: place.into(), text: text.into() });
     }
 
     /// Checks and notes one reference; 0 is "none" and always good.
@@ -223,17 +215,11 @@ impl<'a> Checker<'a> {
             return;
         }
         let used = self.used.get_mut(table as usize);
-        match usize::try_from(index)
-            .ok()
-            .and_then(|index| used?.get_mut(index))
-        {
+        match usize::try_from(index).ok().and_then(|index| used?.get_mut(index)) {
             Some(used) => *used = true,
             None => {
-                let text = format!(
-                    "{index} is not in {} of {} entries",
-                    table.name(),
-                    table.len(self.dictionary)
-                );
+                let text =
+                    format!("{index} is not in {} of {} entries", table.name(), table.len(self.dictionary));
                 self.found(Rule::IndexRange, place, text);
             }
         }
@@ -251,11 +237,7 @@ impl<'a> Checker<'a> {
             if let Some(attribute) = at(&self.dictionary.attribute_table, index) {
                 let key = self.string(attribute.key_strindex);
                 if keys.contains(&key) {
-                    self.found(
-                        Rule::AttributeKeyUnique,
-                        place,
-                        format!("key {key:?} twice"),
-                    );
+                    self.found(Rule::AttributeKeyUnique, place, format!("key {key:?} twice"));
                 }
                 keys.push(key);
             }
@@ -264,15 +246,11 @@ impl<'a> Checker<'a> {
 
     /// Does a list have an attribute whose key satisfies this?
     fn has_key(&self, indices: &[i32], wanted: impl Fn(&str) -> bool) -> bool {
-        let mut found = indices
-            .iter()
-            .filter_map(|&index| at(&self.dictionary.attribute_table, index));
+        let mut found = indices.iter().filter_map(|&index| at(&self.dictionary.attribute_table, index));
         found.any(|attribute| wanted(self.string(attribute.key_strindex)))
     }
 }
 
 fn at<T>(table: &[T], index: i32) -> Option<&T> {
-    usize::try_from(index)
-        .ok()
-        .and_then(|index| table.get(index))
+    usize::try_from(index).ok().and_then(|index| table.get(index))
 }

@@ -43,15 +43,9 @@ impl Checker<'_> {
         for attribute in attributes {
             let mut bad = |text: String| self.found(Rule::ResourceAttribute, place, text);
             if attribute.key.is_empty() == (attribute.key_strindex == 0) {
-                bad(format!(
-                    "key {:?} with key_strindex {}",
-                    attribute.key, attribute.key_strindex
-                ));
+                bad(format!("key {:?} with key_strindex {}", attribute.key, attribute.key_strindex));
             }
-            let value = attribute
-                .value
-                .as_ref()
-                .and_then(|value| value.value.as_ref());
+            let value = attribute.value.as_ref().and_then(|value| value.value.as_ref());
             if value.is_none() {
                 bad(format!("key {:?} has no value", attribute.key));
             }
@@ -78,19 +72,12 @@ impl Checker<'_> {
         }
         let id = &profile.profile_id;
         if !id.is_empty() && (id.len() != 16 || id.iter().all(|byte| *byte == 0)) {
-            self.found(
-                Rule::ProfileId,
-                place,
-                format!("{} bytes, or all zero", id.len()),
-            );
+            self.found(Rule::ProfileId, place, format!("{} bytes, or all zero", id.len()));
         }
         let format = profile.original_payload_format.as_str();
         let known = matches!(format, "" | "pprof" | "jfr" | "linux_perf");
         if !known || format.is_empty() != profile.original_payload.is_empty() {
-            let text = format!(
-                "format {format:?} with {} bytes",
-                profile.original_payload.len()
-            );
+            let text = format!("format {format:?} with {} bytes", profile.original_payload.len());
             self.found(Rule::OriginalPayload, place, text);
         }
         if profile.samples.is_empty() {
@@ -104,35 +91,21 @@ impl Checker<'_> {
             let mut attributes = sample.attribute_indices.clone();
             attributes.sort_unstable();
             if !identities.insert((sample.stack_index, attributes, sample.link_index)) {
-                self.found(
-                    Rule::SampleIdentity,
-                    &place,
-                    "same stack, attributes and link as another",
-                );
+                self.found(Rule::SampleIdentity, &place, "same stack, attributes and link as another");
             }
-            let shape = (
-                sample.values.is_empty(),
-                sample.timestamps_unix_nano.is_empty(),
-            );
+            let shape = (sample.values.is_empty(), sample.timestamps_unix_nano.is_empty());
             if shape != (true, true) {
                 shapes.insert(shape);
             }
         }
         if shapes.len() > 1 {
-            self.found(
-                Rule::SampleShape,
-                place,
-                "samples with and without values or timestamps",
-            );
+            self.found(Rule::SampleShape, place, "samples with and without values or timestamps");
         }
     }
 
     fn value_type(&mut self, value_type: Option<ValueType>, name: &str, place: &str) {
         match value_type {
-            Some(ValueType {
-                type_strindex,
-                unit_strindex,
-            }) => {
+            Some(ValueType { type_strindex, unit_strindex }) => {
                 self.refer(Table::String, type_strindex, place);
                 self.refer(Table::String, unit_strindex, place);
             }
@@ -149,26 +122,14 @@ impl Checker<'_> {
             (0, _) | (1, 0) => {}
             (values, 0) => self.found(Rule::SampleOneValue, place, format!("{values} values")),
             (values, times) if values != times => {
-                self.found(
-                    Rule::SampleLengths,
-                    place,
-                    format!("{values} values, {times} timestamps"),
-                );
+                self.found(Rule::SampleLengths, place, format!("{values} values, {times} timestamps"));
             }
             _ => {}
         }
         let start = profile.time_unix_nano;
         let inside = start..start.saturating_add(profile.duration_nano);
-        if let Some(time) = sample
-            .timestamps_unix_nano
-            .iter()
-            .find(|time| !inside.contains(time))
-        {
-            self.found(
-                Rule::TimestampInside,
-                place,
-                format!("{time} is not in {inside:?}"),
-            );
+        if let Some(time) = sample.timestamps_unix_nano.iter().find(|time| !inside.contains(time)) {
+            self.found(Rule::TimestampInside, place, format!("{time} is not in {inside:?}"));
         }
     }
 }

@@ -37,40 +37,20 @@ fn string(request: &mut Request, text: &str) -> i32 {
 
 /// A new attribute, on the first sample.
 fn attribute(request: &mut Request, key: &str, value: Option<Value>) {
-    let key_strindex = if key.is_empty() {
-        0
-    } else {
-        string(request, key)
-    };
+    let key_strindex = if key.is_empty() { 0 } else { string(request, key) };
     let value = value.map(|value| AnyValue { value: Some(value) });
     let table = &mut tables(request).attribute_table;
-    table.push(KeyValueAndUnit {
-        key_strindex,
-        value,
-        unit_strindex: 0,
-    });
+    table.push(KeyValueAndUnit { key_strindex, value, unit_strindex: 0 });
     let index = table.len() as i32 - 1;
     sample(request).attribute_indices.push(index);
 }
 
 /// A new mapping, with a build id if asked, on the first location.
 fn mapping(request: &mut Request, start: u64, limit: u64, build_id: bool) {
-    let mut mapping = Mapping {
-        memory_start: start,
-        memory_limit: limit,
-        ..Default::default()
-    };
+    let mut mapping = Mapping { memory_start: start, memory_limit: limit, ..Default::default() };
     if build_id {
-        attribute(
-            request,
-            "process.executable.build_id.gnu",
-            Some(Value::StringValue("ab".into())),
-        );
-        mapping.attribute_indices = sample(request)
-            .attribute_indices
-            .pop()
-            .into_iter()
-            .collect();
+        attribute(request, "process.executable.build_id.gnu", Some(Value::StringValue("ab".into())));
+        mapping.attribute_indices = sample(request).attribute_indices.pop().into_iter().collect();
     }
     mapping.filename_strindex = string(request, "libc.so.6");
     tables(request).mapping_table.push(mapping);
@@ -78,37 +58,23 @@ fn mapping(request: &mut Request, start: u64, limit: u64, build_id: bool) {
 }
 
 const MUTATIONS: &[(Rule, Mutation)] = &[
-    (Rule::NotEmpty, |r| {
-        r.resource_profiles
-            .push(r.resource_profiles[0].clone_without_scopes(77))
-    }),
+    (Rule::NotEmpty, |r| r.resource_profiles.push(r.resource_profiles[0].clone_without_scopes(77))),
     (Rule::Samples, |r| {
         let mut empty = profile(r).clone();
         empty.samples.clear();
         empty.profile_id[0] ^= 1;
-        r.resource_profiles[0].scope_profiles[0]
-            .profiles
-            .push(empty);
+        r.resource_profiles[0].scope_profiles[0].profiles.push(empty);
     }),
-    (Rule::Present, |r| {
-        r.resource_profiles[0].scope_profiles[0].scope = None
-    }),
+    (Rule::Present, |r| r.resource_profiles[0].scope_profiles[0].scope = None),
     (Rule::Present, |r| profile(r).period_type = None),
     (Rule::Present, |r| profile(r).sample_type = None),
     (Rule::Dictionary, |r| r.dictionary = None),
     (Rule::ZeroEntry, |r| tables(r).string_table[0] = "x".into()),
     (Rule::ZeroEntry, |r| tables(r).link_table.clear()),
-    (Rule::ZeroEntry, |r| {
-        tables(r).link_table[0] = Link {
-            trace_id: vec![0; 16],
-            span_id: vec![0; 8],
-        }
-    }),
+    (Rule::ZeroEntry, |r| tables(r).link_table[0] = Link { trace_id: vec![0; 16], span_id: vec![0; 8] }),
     (Rule::IndexRange, |r| sample(r).link_index = 99),
     (Rule::IndexRange, |r| sample(r).link_index = -1),
-    (Rule::IndexRange, |r| {
-        tables(r).location_table[1].mapping_index = 5
-    }),
+    (Rule::IndexRange, |r| tables(r).location_table[1].mapping_index = 5),
     (Rule::DuplicateEntry, |r| {
         let copy = tables(r).function_table[1];
         tables(r).function_table.push(copy);
@@ -121,22 +87,15 @@ const MUTATIONS: &[(Rule, Mutation)] = &[
         string(r, "nobody");
     }),
     (Rule::UnreferencedEntry, |r| {
-        tables(r).link_table.push(Link {
-            trace_id: vec![1; 16],
-            span_id: vec![1; 8],
-        })
+        tables(r).link_table.push(Link { trace_id: vec![1; 16], span_id: vec![1; 8] })
     }),
     (Rule::AttributeKeyUnique, |r| {
         let first = sample(r).attribute_indices[0];
         sample(r).attribute_indices.push(first);
     }),
     (Rule::AttributeValue, |r| attribute(r, "k", None)),
-    (Rule::AttributeValue, |r| {
-        attribute(r, "", Some(Value::IntValue(1)))
-    }),
-    (Rule::AttributeUnbounded, |r| {
-        attribute(r, "k", Some(Value::DoubleValue(0.5)))
-    }),
+    (Rule::AttributeValue, |r| attribute(r, "", Some(Value::IntValue(1)))),
+    (Rule::AttributeUnbounded, |r| attribute(r, "k", Some(Value::DoubleValue(0.5)))),
     (Rule::ResourceAttribute, |r| {
         let attributes = &mut r.resource_profiles[0].resource.as_mut().unwrap().attributes;
         attributes.push(attributes[2].clone());
@@ -145,23 +104,13 @@ const MUTATIONS: &[(Rule, Mutation)] = &[
         r.resource_profiles[0].resource.as_mut().unwrap().attributes[2].value = None
     }),
     (Rule::LinkId, |r| {
-        tables(r).link_table.push(Link {
-            trace_id: vec![1; 15],
-            span_id: vec![1; 8],
-        });
+        tables(r).link_table.push(Link { trace_id: vec![1; 15], span_id: vec![1; 8] });
         sample(r).link_index = 1;
     }),
-    (Rule::LineNegative, |r| {
-        tables(r).location_table[1].lines[0].line = -1
-    }),
-    (Rule::LineNegative, |r| {
-        tables(r).function_table[1].start_line = -1
-    }),
+    (Rule::LineNegative, |r| tables(r).location_table[1].lines[0].line = -1),
+    (Rule::LineNegative, |r| tables(r).function_table[1].start_line = -1),
     (Rule::FunctionNamed, |r| {
-        tables(r).function_table.push(Function {
-            start_line: 3,
-            ..Default::default()
-        });
+        tables(r).function_table.push(Function { start_line: 3, ..Default::default() });
         let last = tables(r).function_table.len() as i32 - 1;
         let mut line = tables(r).location_table[1].lines[0];
         line.function_index = last;
@@ -171,9 +120,7 @@ const MUTATIONS: &[(Rule, Mutation)] = &[
     (Rule::MappingBuildId, |r| mapping(r, 1, 9, false)),
     (Rule::ProfileId, |r| profile(r).profile_id = vec![0; 16]),
     (Rule::ProfileId, |r| profile(r).profile_id = vec![1; 15]),
-    (Rule::OriginalPayload, |r| {
-        profile(r).original_payload_format = "pprof".into()
-    }),
+    (Rule::OriginalPayload, |r| profile(r).original_payload_format = "pprof".into()),
     (Rule::OriginalPayload, |r| {
         profile(r).original_payload_format = "own".into();
         profile(r).original_payload = vec![1];
@@ -184,18 +131,10 @@ const MUTATIONS: &[(Rule, Mutation)] = &[
         let copy = sample(r).clone();
         profile(r).samples.push(copy);
     }),
-    (Rule::TimestampInside, |r| {
-        sample(r).timestamps_unix_nano[0] = fixture::START - 1
-    }),
-    (Rule::TimestampInside, |r| {
-        sample(r).timestamps_unix_nano[0] = fixture::START + 5_000_000_000
-    }),
+    (Rule::TimestampInside, |r| sample(r).timestamps_unix_nano[0] = fixture::START - 1),
+    (Rule::TimestampInside, |r| sample(r).timestamps_unix_nano[0] = fixture::START + 5_000_000_000),
     (Rule::OwnScope, |r| {
-        r.resource_profiles[0].scope_profiles[0]
-            .scope
-            .as_mut()
-            .unwrap()
-            .name = "other".into()
+        r.resource_profiles[0].scope_profiles[0].scope.as_mut().unwrap().name = "other".into()
     }),
     (Rule::OwnProfileId, |r| profile(r).profile_id.clear()),
     (Rule::OwnTypes, |r| profile(r).period = 0),
@@ -213,25 +152,13 @@ const MUTATIONS: &[(Rule, Mutation)] = &[
         r.resource_profiles[1].resource = r.resource_profiles[0].resource.clone();
     }),
     (Rule::OwnProcess, |r| {
-        r.resource_profiles[0]
-            .resource
-            .as_mut()
-            .unwrap()
-            .attributes
-            .remove(0);
+        r.resource_profiles[0].resource.as_mut().unwrap().attributes.remove(0);
     }),
     (Rule::OwnFrameType, |r| {
         let table = &mut tables(r).attribute_table;
-        let cpython = Some(AnyValue {
-            value: Some(Value::StringValue("cpython".into())),
-        });
-        let found = table
-            .iter_mut()
-            .find(|attribute| attribute.value == cpython)
-            .unwrap();
-        found.value = Some(AnyValue {
-            value: Some(Value::StringValue("python".into())),
-        });
+        let cpython = Some(AnyValue { value: Some(Value::StringValue("cpython".into())) });
+        let found = table.iter_mut().find(|attribute| attribute.value == cpython).unwrap();
+        found.value = Some(AnyValue { value: Some(Value::StringValue("python".into())) });
     }),
     (Rule::OwnSampleAttributes, |r| {
         attribute(r, "other", Some(Value::IntValue(1)));
@@ -239,11 +166,7 @@ const MUTATIONS: &[(Rule, Mutation)] = &[
         for sample in &mut profile(r).samples {
             sample.attribute_indices.push(last);
         }
-        let id = tables(r)
-            .string_table
-            .iter_mut()
-            .find(|s| *s == "thread.name")
-            .unwrap();
+        let id = tables(r).string_table.iter_mut().find(|s| *s == "thread.name").unwrap();
         *id = "thread.label".into();
     }),
 ];
@@ -272,9 +195,8 @@ impl CloneWithoutScopes for opentelemetry_proto::tonic::profiles::v1development:
     fn clone_without_scopes(&self, pid: i64) -> Self {
         let mut copy = self.clone();
         copy.scope_profiles.clear();
-        copy.resource.as_mut().unwrap().attributes[0].value = Some(AnyValue {
-            value: Some(Value::IntValue(pid)),
-        });
+        copy.resource.as_mut().unwrap().attributes[0].value =
+            Some(AnyValue { value: Some(Value::IntValue(pid)) });
         copy
     }
 }
@@ -294,11 +216,7 @@ fn each_mutation_breaks_its_rule_and_no_other() {
         let mut request = good();
         mutate(&mut request);
         let findings = validate_own(&request);
-        assert_eq!(
-            rules(&findings),
-            BTreeSet::from([*rule]),
-            "mutation {number}: {findings:?}"
-        );
+        assert_eq!(rules(&findings), BTreeSet::from([*rule]), "mutation {number}: {findings:?}");
     }
     for (rule, mutate) in GENERAL {
         let mut request = good();
@@ -310,14 +228,7 @@ fn each_mutation_breaks_its_rule_and_no_other() {
 
 #[test]
 fn every_rule_has_a_mutation() {
-    let tried: BTreeSet<Rule> = MUTATIONS
-        .iter()
-        .chain(GENERAL)
-        .map(|(rule, _)| *rule)
-        .collect();
-    let missing: Vec<_> = Rule::ALL
-        .iter()
-        .filter(|rule| !tried.contains(rule))
-        .collect();
+    let tried: BTreeSet<Rule> = MUTATIONS.iter().chain(GENERAL).map(|(rule, _)| *rule).collect();
+    let missing: Vec<_> = Rule::ALL.iter().filter(|rule| !tried.contains(rule)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
