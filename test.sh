@@ -14,6 +14,8 @@ command -v python3.11 >/dev/null || { [ "$(id -u)" = 0 ] && apt-get update -q &&
 
 step "sources: length and form"
 cargo xtask file-size
+cargo fmt --check
+(cd exporter-ebpf && cargo fmt --check)
 
 step "the embedded eBPF object is what its sources give"
 if [ "$(id -u)" = 0 ] && ! [ -x /usr/lib/llvm-22/bin/llvm-config ]; then
@@ -24,6 +26,9 @@ if ! command -v bpf-linker >/dev/null; then
     LLVM_PREFIX=/usr/lib/llvm-22 cargo install bpf-linker --version 0.13.0 --locked --no-default-features --features llvm-22
 fi
 cargo xtask check-ebpf
+
+step "lints"
+cargo clippy --workspace --all-targets -- -D warnings
 
 step "tests"
 cargo build -p otel-profile-exporter

@@ -24,6 +24,9 @@ use crate::deliver::grpc::{DEVELOPMENT_VERSION_KEY, GrpcConfig};
 use crate::deliver::queue::Queue;
 use crate::otlp::{fixture, profile::build};
 
+/// More requests than any test here sends.
+const SEEN_REQUESTS: usize = 64;
+
 type Answer = Result<ExportProfilesServiceResponse, Status>;
 
 /// What the server saw of one request.
@@ -37,7 +40,7 @@ struct Seen {
 /// Answers by the script, then with success.
 struct Scripted {
     script: Mutex<VecDeque<Answer>>,
-    seen: mpsc::UnboundedSender<Seen>,
+    seen: mpsc::Sender<Seen>,
 }
 
 #[tonic::async_trait]
@@ -48,7 +51,7 @@ impl ProfilesService for Scripted {
     ) -> Result<Response<ExportProfilesServiceResponse>, Status> {
         let version = request.metadata().get_all(DEVELOPMENT_VERSION_KEY).iter();
         let version = version.map(|value| value.to_str().unwrap().to_owned()).collect();
-        self.seen.send(Seen { request: request.into_inner(), version, at: Instant::now() }).unwrap();
+        self.seen.try_send(Seen { request: request.into_inner(), version, at: Instant::now() }).unwrap();
         let answer = self.script.lock().unwrap().pop_front();
         answer.unwrap_or_else(|| Ok(Default::default())).map(Response::new)
     }
@@ -56,13 +59,13 @@ impl ProfilesService for Scripted {
 
 struct Bench {
     delivery: Delivery,
-    seen: mpsc::UnboundedReceiver<Seen>,
+    seen: mpsc::Receiver<Seen>,
 }
 
 async fn bench(script: Vec<Answer>, gzip: bool) -> Bench {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = listener.local_addr().unwrap().to_string();
-    let (sender, seen) = mpsc::unbounded_channel();
+    let (sender, seen) = mpsc::channel(SEEN_REQUESTS);
     let service = Scripted { script: Mutex::new(script.into()), seen: sender };
     let server = ProfilesServiceServer::new(service).accept_compressed(CompressionEncoding::Gzip);
     let router = tonic::transport::Server::builder().add_service(server);
@@ -183,7 +186,7 @@ async fn a_receiver_that_comes_late_gets_everything() {
     while counters.values().retries == 0 {
         tokio::time::sleep(short).await;
     }
-    let (sender, _seen) = mpsc::unbounded_channel();
+    let (sender, _seen) = mpsc::channel(SEEN_REQUESTS);
     let service = Scripted { script: Mutex::default(), seen: sender };
     let server = ProfilesServiceServer::new(service);
     tokio::spawn(tonic::transport::Server::builder().add_service(server).serve(address));

@@ -109,7 +109,7 @@ impl Sampler {
         for (name, value) in globals {
             loader.override_global(name, value, true);
         }
-        loader.map_max_entries("SCRATCH", u32::try_from(cpus).unwrap_or(u32::MAX));
+        loader.map_max_entries("SCRATCH", cpus.get());
         let mut ebpf = loader.load(OBJECT).map_err(load_error)?;
         for (program, tracepoint) in TRACEPOINTS {
             let handle: &mut RawTracePoint = program_of(&mut ebpf, program)?;
