@@ -13,6 +13,7 @@ use crate::deliver::grpc::GrpcConfig;
 use crate::deliver::queue::{self, Queue};
 use crate::exit::Exit;
 use crate::otlp::{split, validate};
+use crate::pipeline::pause::Pause;
 use crate::pipeline::profiler::{Options, Profiler};
 use crate::pipeline::stop::Stop;
 use crate::sampler::loader::LoadError;
@@ -20,7 +21,7 @@ use crate::sampler::loader::LoadError;
 /// One turn of the loop at most: the answer to a signal.
 const TURN: Duration = Duration::from_millis(100);
 /// How soon the first window is sent: who has just started the exporter wants to see something.
-const FIRST_WINDOW: Duration = Duration::from_millis(500);
+const FIRST_WINDOW: Duration = Duration::from_millis(250);
 /// How long the last windows may take to be delivered when the exporter ends.
 const FLUSH_DEADLINE: Duration = Duration::from_secs(5);
 /// Growth of the pause between tries, and its jitter, as in the Collector.
@@ -64,9 +65,10 @@ fn daemon(config: &Config) -> Result<()> {
         .build()
         .context("starting the delivery")?;
     let queue = Queue::new(config.export.sending_queue.queue_size, queue::DEFAULT_MAX_BYTES);
-    let delivery = {
+    let (delivery, pause) = {
         let _inside = runtime.enter();
-        Delivery::spawn(&delivery_config(config)?, queue)?
+        let pause = Pause::listen().context("listening to signals")?;
+        (Delivery::spawn(&delivery_config(config)?, queue)?, pause)
     };
     let options =
         Options { rate: config.sampling.rate, pids: config.processes.pids.clone(), only_wanted: false };
@@ -80,7 +82,13 @@ fn daemon(config: &Config) -> Result<()> {
     let sender = delivery.sender();
     let interval = config.export.interval;
     let mut next = Instant::now() + FIRST_WINDOW.min(interval);
+    let mut paused = false;
     while !stop.is_requested() {
+        if paused != pause.is_requested() {
+            paused = !paused;
+            profiler.sample(!paused)?;
+            tracing::info!("{}", if paused { "paused; SIGUSR2 goes on" } else { "sampling again" });
+        }
         profiler.poll(TURN.min(next.saturating_duration_since(Instant::now())));
         if Instant::now() >= next {
             send(&mut profiler, &sender);

@@ -11,7 +11,7 @@ const PERIOD_NS: u64 = 1_000_000_000;
 pub fn checks() -> Vec<Check> {
     match Sampler::load(PERIOD_NS) {
         Ok(mut sampler) => {
-            vec![answer("BPF load", Ok(())), answer("perf events", sampler.programs.attach(PERIOD_NS))]
+            vec![answer("BPF load", Ok(())), answer("perf events", sampler.programs.attach())]
         }
         Err(error) => vec![answer("BPF load", Err(error))],
     }

@@ -83,7 +83,7 @@ impl Profiler {
             programs: None,
         };
         profiler.tracker.resync();
-        programs.attach(period_ns)?;
+        programs.attach()?;
         profiler.programs = Some(programs);
         Ok(profiler)
     }
@@ -126,6 +126,18 @@ impl Profiler {
         self.drain_records();
         self.unix_offset_ns = clock::monotonic_to_unix_ns().unwrap_or(self.unix_offset_ns);
         self.aggregator.take(clock::nanoseconds(clock::since_epoch()))
+    }
+
+    /// Pauses sampling, or goes on with it. Processes are followed meanwhile, so names stay right.
+    ///
+    /// # Errors
+    /// [`LoadError`]
+    pub fn sample(&mut self, on: bool) -> Result<(), LoadError> {
+        match &mut self.programs {
+            Some(programs) if on => programs.attach(),
+            Some(programs) => programs.detach(),
+            None => Ok(()),
+        }
     }
 
     /// Stops sampling; what is in the ring buffer can still be taken.

@@ -4,7 +4,7 @@
 use std::os::unix::fs::MetadataExt;
 
 use aya::maps::{HashMap, MapData, PerCpuArray, RingBuf};
-use aya::programs::perf_event::{PerfEventConfig, PerfEventScope, SamplePolicy, SoftwareEvent};
+use aya::programs::perf_event::{PerfEventConfig, PerfEventLinkId, PerfEventScope, SamplePolicy, SoftwareEvent};
 use aya::programs::{PerfEvent, ProgramError, RawTracePoint};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use exporter_common::python::PythonProcess;
@@ -65,6 +65,9 @@ pub enum LoadError {
 /// The programs in the kernel; dropping them detaches and unloads them.
 pub struct Programs {
     ebpf: Ebpf,
+    /// Perf events that are open, one for each CPU; none while sampling is paused.
+    events: Vec<PerfEventLinkId>,
+    period_ns: u64,
 }
 
 /// Programs in the kernel, and the maps through which to talk to them.
@@ -128,28 +131,45 @@ impl Sampler {
             records: RingBuf::try_from(records).map_err(wrong)?,
             events: RingBuf::try_from(events).map_err(wrong)?,
             counters: PerCpuArray::try_from(counters).map_err(wrong)?,
-            programs: Programs { ebpf },
+            programs: Programs { ebpf, events: Vec::new(), period_ns },
         })
     }
 }
 
 impl Programs {
-    /// Starts sampling on every CPU that is online, once each `period_ns` of CPU time.
+    /// Starts sampling on every CPU that is online, once each period of CPU time; nothing happens when it
+    /// goes on already.
     ///
     /// # Errors
     /// [`LoadError`]
-    pub fn attach(&mut self, period_ns: u64) -> Result<(), LoadError> {
+    pub fn attach(&mut self) -> Result<(), LoadError> {
+        if !self.events.is_empty() {
+            return Ok(());
+        }
         let cpus = aya::util::online_cpus().map_err(|(_, e)| other("list the CPUs online", &e))?;
         let sample: &mut PerfEvent = program_of(&mut self.ebpf, "on_cpu_sample")?;
         for cpu in cpus {
-            sample
+            let event = sample
                 .attach(
                     PerfEventConfig::Software(SoftwareEvent::CpuClock),
                     PerfEventScope::AllProcessesOneCpu { cpu },
-                    SamplePolicy::Period(period_ns),
+                    SamplePolicy::Period(self.period_ns),
                     false,
                 )
                 .map_err(|e| refused("on_cpu_sample", e))?;
+            self.events.push(event);
+        }
+        Ok(())
+    }
+
+    /// Closes the perf events, so that nothing is interrupted any more; processes are still followed.
+    ///
+    /// # Errors
+    /// [`LoadError`]
+    pub fn detach(&mut self) -> Result<(), LoadError> {
+        let sample: &mut PerfEvent = program_of(&mut self.ebpf, "on_cpu_sample")?;
+        for event in self.events.drain(..) {
+            sample.detach(event).map_err(|e| other("close a perf event", &e))?;
         }
         Ok(())
     }
