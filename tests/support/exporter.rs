@@ -211,6 +211,12 @@ impl Target {
         stdin.write_all(b"go\n").expect("the target listens");
     }
 
+    /// Waits until it has done its work and ended well.
+    pub fn wait(&mut self) {
+        let status = self.child.wait().expect("wait");
+        assert!(status.success(), "target {} ended with {status}", self.pid);
+    }
+
     /// Ends it by SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().expect("kill");

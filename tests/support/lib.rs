@@ -10,6 +10,8 @@
 )]
 
 pub mod bpf;
+pub mod collector;
+pub mod daemon;
 pub mod exporter;
 pub mod folded;
 pub mod interpreter;

@@ -7,7 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// Name and script of each.
-const NAMES: [(&str, &str); 1] = [("kernels", "tests/kernels/run.sh")];
+const NAMES: [(&str, &str); 2] =
+    [("kernels", "tests/kernels/run.sh"), ("collector", "tests/collector/twenty.sh")];
 
 /// Runs one of them.
 pub(crate) fn run(root: &Path, name: Option<&str>) -> Result<()> {
