@@ -90,11 +90,11 @@ impl Walk {
     pub fn begin<M: Memory>(&mut self, memory: &M) -> bool {
         self.status = walk_status::STATE_FAULT as u32;
         let process = &self.process;
-        let Some(mut frame) = memory.word(self.thread_state + process.ts_frame as u64) else { return false };
+        let Some(mut frame) = memory.word(self.thread_state.wrapping_add(process.ts_frame as u64)) else { return false };
         if process.cframe_current != CFRAME_NONE {
             self.cframe = frame;
             if frame != 0 {
-                match memory.word(frame + process.cframe_current as u64) {
+                match memory.word(frame.wrapping_add(process.cframe_current as u64)) {
                     Some(first) => frame = first,
                     None => return false,
                 }
@@ -152,7 +152,7 @@ impl Walk {
                 unsafe { self.push(records, cframe, 0, 0, owner, FRAME_ENTRY) };
                 self.cframe = match cframe {
                     0 => 0,
-                    _ => memory.word(cframe + self.process.cframe_previous as u64).unwrap_or(0),
+                    _ => memory.word(cframe.wrapping_add(self.process.cframe_previous as u64)).unwrap_or(0),
                 };
             }
         }

@@ -14,6 +14,7 @@ pub mod collector;
 pub mod daemon;
 pub mod exporter;
 pub mod folded;
+pub mod image;
 pub mod interpreter;
 pub mod temp;
 pub mod truth;
