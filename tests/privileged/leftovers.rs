@@ -61,6 +61,10 @@ fn gone(held: &Ids) {
 /// Recordings, and targets of each: 30 in all.
 const RECORDINGS: u64 = 6;
 const TARGETS: u64 = 5;
+/// Some outlive the recording of one second.
+const LATEST_MS: u64 = 1_300;
+/// A target that used this much CPU time while it was recorded has samples: 30 are expected at 99 Hz.
+const SURELY_SEEN: Duration = Duration::from_millis(300);
 
 #[test]
 fn targets_killed_at_any_moment_do_no_harm() {
@@ -80,7 +84,10 @@ fn targets_killed_at_any_moment_do_no_harm() {
                 random ^= random >> 7;
                 random ^= random << 17;
                 let command = &mut Command::new(&python.path);
-                (random % 3000, Target::start(command.arg(program("deep.py")).args(["200", "600", "--gate"])))
+                (
+                    random % LATEST_MS,
+                    Target::start(command.arg(program("deep.py")).args(["200", "600", "--gate"])),
+                )
             })
             .collect();
         targets.sort_by_key(|(at, _)| *at);
@@ -90,12 +97,18 @@ fn targets_killed_at_any_moment_do_no_harm() {
             arguments.extend(["--pid".to_owned(), target.pid.to_string()]);
         }
         let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
-        let recorder = Recorder::start(&arguments);
+        let mut recorder = Recorder::start(&arguments);
+        recorder.recording();
+        let before: Vec<Duration> = targets.iter().map(|(_, target)| target.cpu_time()).collect();
+        let mut surely_seen = BTreeSet::new();
         let mut now = 0;
-        for (at, target) in &mut targets {
+        for ((at, target), before) in targets.iter_mut().zip(before) {
             // The moment itself is what is random: nothing is awaited here.
             std::thread::sleep(Duration::from_millis(*at - now));
             now = *at;
+            if target.cpu_time() - before > SURELY_SEEN && *at < 1_000 {
+                surely_seen.insert(target.pid);
+            }
             target.kill();
         }
         let moments: Vec<u64> = targets.iter().map(|(at, _)| *at).collect();
@@ -104,6 +117,10 @@ fn targets_killed_at_any_moment_do_no_harm() {
         let pids: BTreeSet<u32> = targets.iter().map(|(_, target)| target.pid).collect();
         let seen: BTreeSet<u32> = recording.stacks.iter().map(|stack| stack.pid).collect();
         assert!(seen.is_subset(&pids), "{python}: {seen:?} were not asked for");
+        assert!(
+            surely_seen.is_subset(&seen),
+            "{python}: {surely_seen:?} worked long enough, {seen:?} were seen"
+        );
         println!("{python}: killed after {moments:?} ms; {} of {TARGETS} have samples", seen.len());
     }
 }

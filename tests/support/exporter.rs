@@ -211,6 +211,13 @@ impl Target {
         stdin.write_all(b"go\n").expect("the target listens");
     }
 
+    /// CPU time of its main thread up to now (`/proc/PID/schedstat`).
+    pub fn cpu_time(&self) -> Duration {
+        let text = fs::read_to_string(format!("/proc/{}/schedstat", self.pid)).expect("it lives");
+        let nanoseconds = text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds");
+        Duration::from_nanos(nanoseconds)
+    }
+
     /// Waits until it has done its work and ended well.
     pub fn wait(&mut self) {
         let status = self.child.wait().expect("wait");
