@@ -48,7 +48,9 @@ pub fn gil<M: Memory>(process: &PythonProcess, thread_state: u64, memory: &M) ->
     if process.holder_kind != HOLDER_INTERPRETER {
         return GIL_UNKNOWN;
     }
-    let Some(interpreter) = memory.word(thread_state.wrapping_add(process.ts_interp as u64)) else { return GIL_UNKNOWN };
+    let Some(interpreter) = memory.word(thread_state.wrapping_add(process.ts_interp as u64)) else {
+        return GIL_UNKNOWN;
+    };
     let Some(gil) = memory.word(interpreter.wrapping_add(process.holder)) else { return GIL_UNKNOWN };
     let Some(locked) = memory.half(gil.wrapping_add(process.gil_locked as u64)) else { return GIL_UNKNOWN };
     let holder = memory.word(gil.wrapping_add(process.gil_last_holder as u64)).unwrap_or(0);

@@ -90,7 +90,9 @@ impl Walk {
     pub fn begin<M: Memory>(&mut self, memory: &M) -> bool {
         self.status = walk_status::STATE_FAULT as u32;
         let process = &self.process;
-        let Some(mut frame) = memory.word(self.thread_state.wrapping_add(process.ts_frame as u64)) else { return false };
+        let Some(mut frame) = memory.word(self.thread_state.wrapping_add(process.ts_frame as u64)) else {
+            return false;
+        };
         if process.cframe_current != CFRAME_NONE {
             self.cframe = frame;
             if frame != 0 {
