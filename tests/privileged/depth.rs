@@ -61,6 +61,13 @@ fn check(python: &Interpreter) {
             dir.path().as_os_str(),
         ],
     );
+    let marked = total(recording.stacks.iter().filter(|stack| stack.frames[0].text == "[truncated]"));
+    let said = format!("{marked} samples have stacks too deep to take whole");
+    assert!(
+        marked > 0 && recording.stderr.contains(&said),
+        "{python}: not {said:?} in\n{}",
+        recording.stderr
+    );
     for (depth, mode) in STACKS {
         let truth = truth::read(&dir.join(&format!("{mode}-{depth}")));
         let what = format!("{python}: {depth} {mode}");

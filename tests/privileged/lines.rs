@@ -8,11 +8,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use exporter_tests::exporter::{Recording, record_command};
+use exporter_tests::exporter::{Recording, record_program};
 use exporter_tests::folded::{Stack, total};
 use exporter_tests::interpreter::{self, Interpreter};
-use exporter_tests::temp::TempDir;
-use exporter_tests::{is_root, program, truth};
+use exporter_tests::{is_root, truth};
 
 /// CPU seconds of each place; the huge function takes five times as long.
 const SECONDS: &str = "0.2";
@@ -29,20 +28,7 @@ fn o02_line_numbers_are_exact() {
 }
 
 fn check(python: &Interpreter) {
-    let dir = TempDir::new("lines");
-    let program = program("lines.py");
-    let path = dir.join("truth.json");
-    let recording = record_command(
-        &["--rate", "199"],
-        &[
-            python.path.as_os_str(),
-            program.as_os_str(),
-            SECONDS.as_ref(),
-            "--truth".as_ref(),
-            path.as_os_str(),
-        ],
-    );
-    let truth = truth::read(&path);
+    let (truth, recording) = record_program(&["--rate", "199"], python, "lines.py", &[SECONDS]);
     let table = truth::int(&truth["line_table_bytes"]);
     assert!(table > 65_536, "{python}: the huge function's line table has {table} bytes");
     let stacks = recording.of(truth::pid(&truth["pid"]));

@@ -8,11 +8,10 @@
 
 use std::collections::BTreeSet;
 
-use exporter_tests::exporter::record_command;
+use exporter_tests::exporter::record_program;
 use exporter_tests::folded::total;
 use exporter_tests::interpreter::{self, Interpreter};
-use exporter_tests::temp::TempDir;
-use exporter_tests::{is_root, program, truth};
+use exporter_tests::{is_root, truth};
 
 /// CPU seconds of each function.
 const SECONDS: &str = "0.5";
@@ -28,20 +27,7 @@ fn o01_names_tell_functions_apart() {
 }
 
 fn check(python: &Interpreter) {
-    let dir = TempDir::new("names");
-    let program = program("names.py");
-    let path = dir.join("truth.json");
-    let recording = record_command(
-        &["--granularity", "function"],
-        &[
-            python.path.as_os_str(),
-            program.as_os_str(),
-            SECONDS.as_ref(),
-            "--truth".as_ref(),
-            path.as_os_str(),
-        ],
-    );
-    let truth = truth::read(&path);
+    let (truth, recording) = record_program(&["--granularity", "function"], python, "names.py", &[SECONDS]);
     let file = truth::text(&truth["file"]);
     let stacks = recording.of(truth::pid(&truth["pid"]));
     let burning: f64 = truth::functions(&truth).map(|(_, f)| truth::float(&f["seconds"])).sum();

@@ -8,11 +8,10 @@
 
 use std::collections::BTreeSet;
 
-use exporter_tests::exporter::record_command;
+use exporter_tests::exporter::record_program;
 use exporter_tests::folded::total;
 use exporter_tests::interpreter::{self, Interpreter};
-use exporter_tests::temp::TempDir;
-use exporter_tests::{is_root, program, truth};
+use exporter_tests::{is_root, truth};
 
 const RATE: f64 = 99.0;
 
@@ -40,22 +39,7 @@ fn run(mode: &str) {
 }
 
 fn check(python: &Interpreter, mode: &str) {
-    let dir = TempDir::new("prefork");
-    let program = program("prefork.py");
-    let path = dir.join("truth.json");
-    let recording = record_command(
-        &[],
-        &[
-            python.path.as_os_str(),
-            program.as_os_str(),
-            "1".as_ref(),
-            "--mode".as_ref(),
-            mode.as_ref(),
-            "--truth".as_ref(),
-            path.as_os_str(),
-        ],
-    );
-    let truth = truth::read(&path);
+    let (truth, recording) = record_program(&[], python, "prefork.py", &["1", "--mode", mode]);
     let master = truth::pid(&truth["pid"]);
     let mut pids = BTreeSet::from([master]);
 

@@ -8,11 +8,10 @@
 
 use std::collections::BTreeMap;
 
-use exporter_tests::exporter::record_command;
+use exporter_tests::exporter::record_program;
 use exporter_tests::folded::total;
 use exporter_tests::interpreter::{self, Interpreter};
-use exporter_tests::temp::TempDir;
-use exporter_tests::{is_root, program, truth};
+use exporter_tests::{is_root, truth};
 
 /// Processes with fewer samples are not judged.
 const JUDGED: u64 = 5;
@@ -28,23 +27,8 @@ fn o16_short_lived_processes_show_their_names() {
 }
 
 fn check(python: &Interpreter) {
-    let dir = TempDir::new("short");
-    let program = program("short_lived.py");
-    let path = dir.join("truth.json");
-    let recording = record_command(
-        &[],
-        &[
-            python.path.as_os_str(),
-            program.as_os_str(),
-            "--count".as_ref(),
-            "60".as_ref(),
-            "--parallel".as_ref(),
-            "4".as_ref(),
-            "--truth".as_ref(),
-            path.as_os_str(),
-        ],
-    );
-    let truth = truth::read(&path);
+    let (truth, recording) =
+        record_program(&[], python, "short_lived.py", &["--count", "60", "--parallel", "4"]);
     let mut names: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     let mut seconds = 0.0;
     for process in truth::array(&truth["processes"]) {

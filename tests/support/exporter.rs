@@ -10,8 +10,12 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::folded::{self, Stack};
+use crate::interpreter::Interpreter;
 use crate::temp::TempDir;
+use crate::{program, truth};
 
 /// How long anything may take: far beyond what it does take on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(120);
@@ -168,6 +172,26 @@ pub fn record_command(options: &[&str], command: &[&OsStr]) -> Recording {
     let recording = Recorder::start(&arguments).finish();
     assert_eq!(recording.code, Some(0), "record {arguments:?}\n{}", recording.tail());
     recording
+}
+
+/// Records a program of `tests/python` that writes its truth; the truth, and the recording.
+///
+/// # Panics
+/// When it does not end with 0, or wrote no truth.
+pub fn record_program(
+    options: &[&str],
+    python: &Interpreter,
+    name: &str,
+    arguments: &[&str],
+) -> (Value, Recording) {
+    let dir = TempDir::new("truth");
+    let truth = dir.join("truth.json");
+    let program = program(name);
+    let mut command = vec![python.path.as_os_str(), program.as_os_str()];
+    command.extend(arguments.iter().map(OsStr::new));
+    command.extend(["--truth".as_ref(), truth.as_os_str()]);
+    let recording = record_command(options, &command);
+    (truth::read(&truth), recording)
 }
 
 /// Polls a condition within the deadline.

@@ -7,6 +7,8 @@ use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use exporter_common::limits::MAX_PYTHON_RECORDS;
+use exporter_common::walk_status;
 use prost::Message;
 
 use crate::aggregate::window::ProfileWindow;
@@ -100,9 +102,16 @@ fn report(profiler: &Profiler, window: &ProfileWindow) {
              exporter see it? `otel-profile-exporter doctor --pid PID` tells"
         );
     }
-    let counters = profiler.kernel_counters();
+    let counters = profiler.counts();
     for (name, count) in counters.iter().filter(|(_, count)| *count > 0) {
-        tracing::debug!(name, count, "kernel counter");
+        tracing::debug!(name, count, "counter");
+    }
+    let truncated = counters.iter().find(|(name, _)| *name == walk_status::as_str(walk_status::TRUNCATED));
+    if let Some((_, count)) = truncated.filter(|(_, count)| *count > 0) {
+        eprintln!(
+            "{count} samples have stacks too deep to take whole (more than {MAX_PYTHON_RECORDS} frames with entry \
+             markers): their root end is the frame [truncated]"
+        );
     }
     let dropped: u64 =
         counters.iter().filter(|(name, _)| name.starts_with("samples_dropped")).map(|(_, count)| count).sum();
