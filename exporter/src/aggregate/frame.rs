@@ -30,6 +30,13 @@ pub struct Frame {
     pub start_line: u32,
 }
 
+impl Frame {
+    /// A frame that is only a name.
+    pub fn bare(kind: FrameKind, name: &str) -> Arc<Self> {
+        Arc::new(Self { kind, name: name.into(), file: "".into(), line: 0, start_line: 0 })
+    }
+}
+
 /// How whole a stack is: `stack.completeness` and, where not complete, its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Completeness {

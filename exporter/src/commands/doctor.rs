@@ -2,7 +2,7 @@
 
 use crate::cli::DoctorArgs;
 use crate::config;
-use crate::doctor::{bpf, capability, collector, exit_of, kernel, python};
+use crate::doctor::{bpf, capability, collector, exit_of, kernel, python, quality};
 use crate::exit::Exit;
 
 /// Asks every question and prints the answers.
@@ -11,6 +11,7 @@ pub fn run(arguments: &DoctorArgs) -> Exit {
     checks.extend(capability::checks());
     checks.extend(bpf::checks());
     checks.extend(python::checks(arguments.pid));
+    checks.push(quality::check(arguments.pid));
     checks.push(collector::check(&config::from_environment().export.endpoint));
     for check in &checks {
         println!("{check}");

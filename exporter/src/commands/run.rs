@@ -103,8 +103,8 @@ fn daemon(config: &Config) -> Result<()> {
     send(&mut profiler, &sender);
     let counters = delivery.counters();
     runtime.block_on(delivery.flush(FLUSH_DEADLINE));
-    let kernel = profiler.kernel_counters();
-    let taken = kernel.iter().find(|(name, _)| *name == "samples").map_or(0, |(_, n)| *n);
+    let counts = profiler.counts();
+    let taken = counts.iter().find(|(name, _)| *name == "samples").map_or(0, |(_, n)| *n);
     tracing::info!(
         samples_taken = taken,
         samples_aggregated = profiler.counters.aggregated,
@@ -112,8 +112,8 @@ fn daemon(config: &Config) -> Result<()> {
         retries = counters.retries.load(Ordering::Relaxed),
         "stopped"
     );
-    for (name, count) in kernel.into_iter().filter(|(_, count)| *count > 0) {
-        tracing::debug!(name, count, "kernel counter");
+    for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        tracing::debug!(name, count, "counter");
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ pub mod capability;
 pub mod collector;
 pub mod kernel;
 pub mod python;
+pub mod quality;
 
 use std::fmt;
 

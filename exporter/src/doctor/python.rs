@@ -42,5 +42,5 @@ fn check(pid: u32, asked: bool, cache: &mut Cache) -> Option<Check> {
         Err(NotPython::Unreadable(_)) if !asked && stat::is_gone(pid, start_ticks) => return None,
         Err(error) => (if asked { Verdict::Bad } else { Verdict::Note }, error.to_string()),
     };
-    Some(Check::new(format!("process {pid}"), verdict, found, "CPython 3.11 to 3.13", "see the reason found"))
+    Some(Check::new(format!("process {pid}"), verdict, found, "CPython 3.11 to 3.13", ""))
 }

@@ -20,11 +20,6 @@ pub(crate) fn frame(name: &str, line: u32) -> Arc<Frame> {
     })
 }
 
-/// A frame without file and lines.
-pub(crate) fn bare(kind: FrameKind, name: &str) -> Arc<Frame> {
-    Arc::new(Frame { kind, name: name.into(), file: "".into(), line: 0, start_line: 0 })
-}
-
 /// A process.
 pub(crate) fn process(pid: u32, python: Option<&str>) -> ProcessIdentity {
     ProcessIdentity {
@@ -55,11 +50,14 @@ pub(crate) fn sample(stack: Vec<Arc<Frame>>, tid: u32, times: &[u64]) -> Aggrega
 /// Two processes, one of Python with two samples, one without Python and with a truncated stack.
 pub(crate) fn window() -> ProfileWindow {
     let python = vec![
-        sample(vec![bare(FrameKind::Kernel, "read"), frame("leaf", 4), frame("main", 9)], 7, &[1, 2]),
+        sample(vec![Frame::bare(FrameKind::Kernel, "read"), frame("leaf", 4), frame("main", 9)], 7, &[1, 2]),
         sample(vec![frame("leaf", 5), frame("main", 9)], 8, &[3]),
     ];
-    let mut native =
-        sample(vec![bare(FrameKind::Native, "memcpy"), bare(FrameKind::Marker, "[truncated]")], 9, &[4]);
+    let mut native = sample(
+        vec![Frame::bare(FrameKind::Native, "memcpy"), Frame::bare(FrameKind::Marker, "[truncated]")],
+        9,
+        &[4],
+    );
     native.key.gil = None;
     native.key.completeness = Completeness::Truncated("max_frames");
     ProfileWindow {

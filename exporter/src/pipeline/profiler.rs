@@ -145,9 +145,21 @@ impl Profiler {
         self.programs = None;
     }
 
-    /// The kernel side's counters, by name.
-    pub fn kernel_counters(&self) -> Vec<(&'static str, u64)> {
-        counters::read(&self.kernel_counters).unwrap_or_default()
+    /// Every counter by name: the kernel side's, then those of processes and of this stage.
+    pub fn counts(&self) -> Vec<(&'static str, u64)> {
+        let mut counts = counters::read(&self.kernel_counters).unwrap_or_default();
+        let tracked = self.tracker.counters;
+        counts.extend([
+            ("processes_found", tracked.found),
+            ("processes_refused", tracked.refused),
+            ("processes_unreadable", tracked.unreadable),
+            ("processes_no_room", tracked.no_room),
+            ("samples_aggregated", self.counters.aggregated),
+            ("records_undecodable", self.counters.undecodable),
+            ("records_without_process", self.counters.without_process),
+            ("frames_unknown", self.tracker.registry.unknown_frames()),
+        ]);
+        counts
     }
 
     fn drain_records(&mut self) {

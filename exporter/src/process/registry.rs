@@ -47,6 +47,8 @@ pub struct Registry {
     by_pid: HashMap<u32, Entry>,
     targets: HashMap<u32, PythonTarget>,
     last_generation: u32,
+    /// Frames without a name in processes that are forgotten.
+    unknown_frames_before: u64,
 }
 
 impl Registry {
@@ -117,7 +119,18 @@ impl Registry {
 
     /// Forgets what has ended long enough ago.
     pub fn forget_ended(&mut self) {
-        self.targets.retain(|_, target| target.ended.is_none_or(|at| at.elapsed() < KEEP_ENDED));
+        let mut unknown = 0;
+        self.targets.retain(|_, target| {
+            let keep = target.ended.is_none_or(|at| at.elapsed() < KEEP_ENDED);
+            unknown += if keep { 0 } else { target.symbols.unknown_frames };
+            keep
+        });
+        self.unknown_frames_before += unknown;
+    }
+
+    /// Frames that stayed without a name, so far.
+    pub fn unknown_frames(&self) -> u64 {
+        self.unknown_frames_before + self.targets.values().map(|t| t.symbols.unknown_frames).sum::<u64>()
     }
 
     /// Pids known, with their start.

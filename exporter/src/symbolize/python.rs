@@ -5,7 +5,7 @@
 //! one of the sample, before and after reading.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use exporter_common::python::PythonProcess;
 use exporter_common::sample::PythonFrameRecord;
@@ -25,6 +25,7 @@ const MAX_FRAMES: usize = 262_144;
 
 /// The name of a frame that cannot be known any more.
 pub const UNKNOWN: &str = "[unknown]";
+static UNKNOWN_FRAME: LazyLock<Arc<Frame>> = LazyLock::new(|| Frame::bare(FrameKind::Python, UNKNOWN));
 
 /// Identity of a code object inside a generation: address and fingerprint.
 type CodeKey = (u64, u64);
@@ -80,7 +81,7 @@ impl PythonSymbols {
         };
         let Some(code) = code else {
             self.unknown_frames += 1;
-            return Some(unknown());
+            return Some(Arc::clone(&UNKNOWN_FRAME));
         };
         if is_internal(&code) {
             return None;
@@ -121,8 +122,4 @@ impl PythonSymbols {
 /// `__init__` whose call was specialised; its file name is empty, and `sys._getframe` skips it too.
 fn is_internal(code: &CodeObject) -> bool {
     code.file.is_empty() && &*code.name == "__init__"
-}
-
-fn unknown() -> Arc<Frame> {
-    Arc::new(Frame { kind: FrameKind::Python, name: UNKNOWN.into(), file: "".into(), line: 0, start_line: 0 })
 }

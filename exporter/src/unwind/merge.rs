@@ -1,7 +1,7 @@
 //! Joins the parts of a stack. Today there are Python frames only: entry records are left out, and
 //! a missing root end is marked.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use exporter_common::sample::{FRAME_ENTRY, PythonFrameRecord};
 use exporter_common::walk_status;
@@ -12,6 +12,9 @@ use crate::aggregate::frame::{Completeness, Frame, FrameKind};
 pub const TRUNCATED: &str = "[truncated]";
 /// The one frame of a sample whose thread runs no Python code, while native stacks are not taken.
 pub const NATIVE: &str = "[native]";
+/// The marker frames, made once.
+static TRUNCATED_FRAME: LazyLock<Arc<Frame>> = LazyLock::new(|| Frame::bare(FrameKind::Marker, TRUNCATED));
+static NATIVE_FRAME: LazyLock<Arc<Frame>> = LazyLock::new(|| Frame::bare(FrameKind::Native, NATIVE));
 /// Why stacks hold Python frames only.
 const NATIVE_OFF: &str = "native stacks are off";
 
@@ -31,9 +34,9 @@ pub fn merge(
         broken => Completeness::Truncated(walk_status::as_str(broken)),
     };
     if let Completeness::Truncated(_) = completeness {
-        stack.push(marker(FrameKind::Marker, TRUNCATED));
+        stack.push(Arc::clone(&TRUNCATED_FRAME));
     } else if stack.is_empty() {
-        stack.push(marker(FrameKind::Native, NATIVE));
+        stack.push(Arc::clone(&NATIVE_FRAME));
     }
     (stack, completeness)
 }
@@ -43,16 +46,12 @@ pub fn frames(records: &[PythonFrameRecord]) -> impl Iterator<Item = &PythonFram
     records.iter().filter(|record| record.flags & FRAME_ENTRY == 0)
 }
 
-fn marker(kind: FrameKind, name: &str) -> Arc<Frame> {
-    Arc::new(Frame { kind, name: name.into(), file: "".into(), line: 0, start_line: 0 })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn named(record: &PythonFrameRecord) -> Option<Arc<Frame>> {
-        Some(marker(FrameKind::Python, &record.code.to_string()))
+        Some(Frame::bare(FrameKind::Python, &record.code.to_string()))
     }
 
     fn names(status: u8, records: &[PythonFrameRecord]) -> Vec<String> {
