@@ -33,3 +33,10 @@ cargo clippy --workspace --all-targets -- -D warnings
 step "tests"
 cargo build -p otel-profile-exporter
 cargo test --workspace --no-fail-fast -- --test-threads=2
+
+step "another kernel (6.1, in qemu): every program loads and samples"
+if [ "$(id -u)" = 0 ]; then
+    tests/kernels/run.sh bookworm
+else
+    echo "skipped: it installs qemu, which needs root"
+fi

@@ -2,13 +2,15 @@
 """Run profilers x workloads x Python versions, score each and append to results/accuracy.jsonl.
 
     accuracy.py --profilers pyspy,ours --pythons 3.8,3.11 --workloads split,native [--rate 499] [--seconds 10]
-                [--seed N] [--syms FILE] [--keep DIR]
+                [--seed N] [--syms FILE] [--keep DIR] [--together]
 
 System-wide agents (ours) run once for the whole list, which begins when the agent has exported a sample of a warm-up
 process (overhead.py first measures its start); the others are attached to each workload while it waits
 at its gate.  The list (Python x workload) is shuffled by the seed, which is printed and kept in each line.  --pythons takes
 paths too (a venv with numpy, say).  --keep leaves each run's truth and the profiler's raw output and log in
 DIR/PROFILER-PYTHON-WORKLOAD, and a system-wide agent's sink folder in DIR/PROFILER.
+--together runs all cells of a system-wide agent at the same time, so that each works beside that many busy processes;
+their lines have "together", the number of cells, and one line more, the workload "all", has the rate of their sum.
 A profiler that fails leaves a line with "failed".
 """
 import argparse
@@ -32,8 +34,8 @@ ALL = "split deep threads native gen subproc imports sleepy churn coroutines uni
 SYSTEM = ("ours",)
 
 
-def start(workload, py, seconds, tmp):
-    g, truth = tmp + "/gate", tmp + "/truth.json"
+def start(workload, py, seconds, tmp, name=""):
+    g, truth = tmp + "/gate" + name, tmp + "/truth%s.json" % name
     for f in (g, g + ".ready", truth):
         if os.path.exists(f):
             os.unlink(f)
@@ -99,6 +101,45 @@ def warmed(prof, rate, out, exe, tmp, interval="1s"):
     return s
 
 
+def in_turn(a, order, tmp, failed):
+    """[(workload, Python, truth), ...] of the cells, one after the other."""
+    truths = []
+    for py, w in order:
+        p, pid, g, truth = start(w, py, a.seconds, tmp)
+        time.sleep(0.7)
+        open(g, "w").close()
+        try:
+            truths.append((w, py, finish(p, truth, a.seconds * 4 + 30)))
+            keep(a, "ours", py, w, [truth])
+        except RuntimeError as e:
+            failed(w, py, e)
+    return truths
+
+
+def at_once(a, order, tmp, failed):
+    """The same with all gates opened together: each for its share of the processors, so for as much longer."""
+    seconds = a.seconds * max(1.0, len(order) / os.cpu_count())
+    cells = [(w, py, start(w, py, seconds, tmp, str(i))) for i, (py, w) in enumerate(order)]
+    time.sleep(2)
+    for _, _, (_, _, g, _) in cells:
+        open(g, "w").close()
+    truths = []
+    for w, py, (p, _, _, truth) in cells:
+        try:
+            truths.append((w, py, finish(p, truth, seconds * 2 + 60)))
+            keep(a, "ours", py, w, [truth])
+        except RuntimeError as e:
+            failed(w, py, e)
+    return truths
+
+
+def summed(scores, truths, rate):
+    """The rate of the sum of processes: samples of all over rate times CPU seconds of all (cells without children)."""
+    cpu = sum(t["process_cpu_seconds"] for _, _, t in truths if not t.get("children"))
+    n = sum(s["samples"] for s, (_, _, t) in zip(scores, truths) if not t.get("children"))
+    return {"samples": n, "cpu_seconds": round(cpu, 1), "rate_ratio": round(n / (rate * cpu), 4) if cpu else None}
+
+
 def keep(a, prof, py, w, files):
     """Copy a run's raw files to --keep."""
     if a.keep:
@@ -118,6 +159,7 @@ def main():
     ap.add_argument("--seconds", type=float, default=10)
     ap.add_argument("--seed", type=int, default=None, help="of the run order (default: a new one)")
     ap.add_argument("--syms", help="JSON {library: [[start, end, name], ...]} for score.py")
+    ap.add_argument("--together", action="store_true", help="all cells of a system-wide agent at the same time")
     ap.add_argument("--keep", help="leave the raw outputs here")
     ap.add_argument("--out", default=HERE + "/results/accuracy.jsonl")
     a = ap.parse_args()
@@ -136,6 +178,8 @@ def main():
 
     def put(prof, w, py, s):
         s = dict(s, profiler=prof, workload=w, py=py, rate=a.rate, seed=a.seed)
+        if a.together:
+            s["together"] = len(order)
         res.write(json.dumps(s, ensure_ascii=False) + "\n")
         res.flush()
         print(prof, w, py, {k: v for k, v in s.items() if k in (
@@ -147,23 +191,18 @@ def main():
         if prof in SYSTEM:
             sysd = tmp + "/" + prof
             s = warmed(prof, a.rate, sysd, P.python(order[0][0]), tmp)
-            truths = []
-            for py, w in order:
-                p, pid, g, truth = start(w, py, a.seconds, tmp)
-                time.sleep(0.7)
-                open(g, "w").close()
-                try:
-                    truths.append((w, py, finish(p, truth, a.seconds * 4 + 30)))
-                    keep(a, prof, py, w, [truth])
-                except RuntimeError as e:
-                    put(prof, w, py, {"failed": str(e)})
+            run = at_once if a.together else in_turn
+            truths = run(a, order, tmp, lambda w, py, e: put(prof, w, py, {"failed": str(e)}))
             s.stop()
             by = s.decode()
+            scores = []
             for w, py, t in truths:
                 rec = list(by.get(t["pid"], []))
                 for k in t.get("children", []):
                     rec += by.get(k["pid"], [])
-                put(prof, w, py, score(rec, t, a.rate, a.syms))
+                scores.append(score(rec, t, a.rate, a.syms))
+                put(prof, w, py, scores[-1])
+            put(prof, "all", "all", summed(scores, truths, a.rate))
             shutil.copy(sysd + "/summary.json", os.path.join(os.path.dirname(a.out), "summary-%s.json" % prof))
             if a.keep:
                 shutil.copytree(sysd, os.path.join(a.keep, prof), dirs_exist_ok=True)

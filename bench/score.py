@@ -333,7 +333,7 @@ def score(records, t, rate=None, syms=None):
         out["c_misplaced"] = pct(C["misplaced"], C["between"])
     if kids:
         if rate:
-            out["kids_rate_ratio"] = round(sum(kid_n[k] for k in kids) / (rate * total_cpu), 2) if total_cpu else None
+            out["kids_rate_ratio"] = round(sum(kid_n[k] for k in kids) / (rate * total_cpu), 3) if total_cpu else None
         started(kid_ts, out, notes)
     if "churn" in t:
         out["churn_named"] = pct(C["churn_named"], n)
@@ -343,7 +343,7 @@ def score(records, t, rate=None, syms=None):
             notes.append("churn_alive_ok left out: samples without timestamps")
         out["churn_bad"] = {"path": C["churn_path_bad"], "file": C["churn_file_bad"], "line": C["churn_line_bad"]}
     if rate and not kids:
-        out["rate_ratio"] = round(n / (rate * total_cpu), 2) if total_cpu else None
+        out["rate_ratio"] = round(n / (rate * total_cpu), 3) if total_cpu else None
     if bad:
         out["bad_edges_top"] = bad.most_common(4)
     if broken:

@@ -44,7 +44,7 @@ kernel() {
 failed=0
 report=$(mktemp)
 for suite in "${suites[@]}"; do
-    image=$(kernel "$suite")
+    image=$(kernel "$suite") || image=
     [ -n "$image" ] || { echo "$suite: not run: not served" | tee -a "$report"; continue; }
     out=$(python3 tests/kernels/boot.py --kernel "$image" --busybox /bin/busybox --file "$exporter:/exporter" \
         --file tests/kernels/load.py:/load.py --python "$python" --script tests/kernels/guest.sh --timeout 240) || true

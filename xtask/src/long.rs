@@ -7,8 +7,12 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// Name and script of each.
-const NAMES: [(&str, &str); 2] =
-    [("kernels", "tests/kernels/run.sh"), ("collector", "tests/collector/twenty.sh")];
+const NAMES: [(&str, &str); 4] = [
+    ("kernels", "tests/kernels/run.sh"),
+    ("collector", "tests/collector/twenty.sh"),
+    ("accuracy", "bench/long_accuracy.sh"),
+    ("overhead", "bench/long_overhead.sh"),
+];
 
 /// Runs one of them.
 pub(crate) fn run(root: &Path, name: Option<&str>) -> Result<()> {

@@ -14,7 +14,7 @@ commands:
   build-ebpf   build the eBPF object and put it where the exporter embeds it
   check-ebpf   fail unless the checked-in object is what the sources give
   file-size    fail when a source file is longer than a reader holds in mind (500 lines)
-  long NAME    run what takes too long for the test command: kernels, collector";
+  long NAME    run what takes too long for the test command: kernels, collector, accuracy, overhead";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
