@@ -21,6 +21,7 @@ pub mod process;
 pub mod receive;
 pub mod remote_memory;
 pub mod sampler;
+pub mod say;
 pub mod sinks;
 pub mod symbolize;
 pub mod sys;

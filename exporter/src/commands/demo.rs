@@ -28,6 +28,7 @@ use crate::receive::Receiver;
 use crate::sampler::loader::LoadError;
 use crate::sinks::flamegraph;
 use crate::sinks::folded::{Folded, FoldedOptions, Granularity};
+use crate::{answer, say};
 
 const PROGRAM: &str = include_str!("../../demo/sample_program.py");
 /// Where the drawing goes.
@@ -51,7 +52,7 @@ pub fn run() -> Exit {
     match demo() {
         Ok(()) => Exit::Success,
         Err(error) => {
-            eprintln!("demo: {error:#}");
+            say!("demo: {error:#}");
             match error.downcast_ref() {
                 Some(LoadError::NotPermitted { .. }) => Exit::MissingPrivilege,
                 _ => Exit::Failed,
@@ -120,7 +121,7 @@ fn demo() -> Result<()> {
         let config = DeliveryConfig { grpc, ..DeliveryConfig::default() };
         Delivery::spawn(&config, Queue::new(queue::DEFAULT_MAX_REQUESTS, queue::DEFAULT_MAX_BYTES))?
     };
-    println!("{}, profiled at {RATE_HZ} Hz for {} s, OTLP/gRPC to {address}", python.name, SECONDS.as_secs());
+    answer!("{}, profiled at {RATE_HZ} Hz for {} s, OTLP/gRPC to {address}", python.name, SECONDS.as_secs());
 
     let scratch = scratch()?;
     let report = scratch.0.join("truth.json");
@@ -138,11 +139,11 @@ fn demo() -> Result<()> {
     let text = fs::read(&report).context("reading what the sample program measured")?;
     let truth: Truth = serde_json::from_slice(&text).context("reading what the sample program measured")?;
     let received = read_all(&requests);
-    println!("received {} requests, {} samples, {} findings", stats.requests, stats.samples, stats.findings);
+    answer!("received {} requests, {} samples, {} findings", stats.requests, stats.samples, stats.findings);
     if received.samples == 0 {
         bail!("no sample arrived; `otel-profile-exporter doctor` tells what is missing");
     }
-    print!("{}", table(&received, &truth));
+    answer!("{}", table(&received, &truth).trim_end());
     draw(&received.folded)
 }
 
@@ -293,7 +294,7 @@ fn draw(folded: &Folded) -> Result<()> {
         .with_context(|| format!("creating {FLAMEGRAPH}; start the demo in a folder that can be written"))?;
     flamegraph::write(folded, "demo: CPU time by stack", BufWriter::new(file))
         .context("drawing the flame graph")?;
-    println!("wrote {FLAMEGRAPH}; open it in a browser");
+    answer!("wrote {FLAMEGRAPH}; open it in a browser");
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! `doctor`: whether profiling can work here, and what to change where it can not.
 
+use crate::answer;
 use crate::cli::DoctorArgs;
 use crate::config;
 use crate::doctor::{bpf, capability, collector, exit_of, kernel, python, quality};
@@ -14,7 +15,7 @@ pub fn run(arguments: &DoctorArgs) -> Exit {
     checks.push(quality::check(arguments.pid));
     checks.push(collector::check(&config::from_environment().export.endpoint));
     for check in &checks {
-        println!("{check}");
+        answer!("{check}");
     }
     exit_of(&checks)
 }

@@ -1,12 +1,12 @@
 //! `record`: one look, for a while or for the life of a command; writes files.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use exporter_common::limits::MAX_PYTHON_RECORDS;
 use exporter_common::walk_status;
 use prost::Message;
@@ -17,19 +17,24 @@ use crate::exit::Exit;
 use crate::otlp::profile;
 use crate::pipeline::profiler::{Options, Profiler};
 use crate::pipeline::stop::Stop;
+use crate::process::stat;
 use crate::sampler::loader::LoadError;
+use crate::say;
 use crate::sinks::flamegraph;
 use crate::sinks::folded::{Folded, FoldedOptions, Granularity};
 
 /// How long one wait of the loop may take: the answer to Ctrl-C and to the end of the command.
 const TURN: Duration = Duration::from_millis(50);
 
+/// The name of a file that is the standard output.
+const STDOUT: &str = "-";
+
 /// Runs it; the exit code is the command's own where there is one.
 pub fn run(arguments: &RecordArgs) -> ExitCode {
     match record(arguments) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("record: {error:#}");
+            say!("record: {error:#}");
             let missing = matches!(error.downcast_ref(), Some(LoadError::NotPermitted { .. }));
             if missing { Exit::MissingPrivilege.into() } else { Exit::Failed.into() }
         }
@@ -37,6 +42,13 @@ pub fn run(arguments: &RecordArgs) -> ExitCode {
 }
 
 fn record(arguments: &RecordArgs) -> Result<ExitCode> {
+    let outputs = outputs(arguments);
+    for (_, path) in &outputs {
+        check_writable(path)?;
+    }
+    if let Some(pid) = arguments.pids.iter().find(|pid| stat::read(**pid).is_err()) {
+        bail!("there is no process {pid}: give the pid of one that runs, as this pid namespace numbers it");
+    }
     let stop = Stop::install().context("listening to signals")?;
     let options = Options {
         rate: arguments.rate,
@@ -47,14 +59,15 @@ fn record(arguments: &RecordArgs) -> Result<ExitCode> {
     let mut child = match arguments.command.split_first() {
         Some((program, rest)) => {
             let child = Command::new(program).args(rest).spawn();
-            let child = child.with_context(|| format!("starting {}", program.display()))?;
+            let child =
+                child.with_context(|| format!("starting {}: check its name and PATH", program.display()))?;
             profiler.want(child.id());
             Some(child)
         }
         None => None,
     };
     let end = arguments.effective_duration().map(|duration| Instant::now() + duration);
-    eprintln!("recording at {} Hz; Ctrl-C ends it early", arguments.rate);
+    say!("recording at {} Hz; Ctrl-C ends it early", arguments.rate);
     let mut status = None;
     while !stop.is_requested() && end.is_none_or(|end| Instant::now() < end) {
         if let Some(child) = &mut child
@@ -69,7 +82,7 @@ fn record(arguments: &RecordArgs) -> Result<ExitCode> {
     profiler.poll(Duration::ZERO);
     let window = profiler.take_window();
     report(&profiler, &window);
-    write(arguments, &window)?;
+    write(arguments, &window, &outputs)?;
     let code = match (status, child) {
         (Some(status), _) => Some(status),
         (None, Some(child)) => Some(wait(child)?),
@@ -77,12 +90,13 @@ fn record(arguments: &RecordArgs) -> Result<ExitCode> {
     };
     Ok(match code {
         Some(status) => ExitCode::from(exit_code(status)),
+        None if window.processes.is_empty() => Exit::Failed.into(),
         None => Exit::Success.into(),
     })
 }
 
 fn wait(mut child: Child) -> Result<std::process::ExitStatus> {
-    eprintln!("waiting for the command to end");
+    say!("waiting for the command to end");
     child.wait().context("waiting for the command")
 }
 
@@ -95,9 +109,9 @@ fn exit_code(status: std::process::ExitStatus) -> u8 {
 
 fn report(profiler: &Profiler, window: &ProfileWindow) {
     let samples = window.sample_count();
-    eprintln!("{samples} samples of {} processes", window.processes.len());
+    say!("{samples} samples of {} processes", window.processes.len());
     if samples == 0 {
-        eprintln!(
+        say!(
             "no Python process used the CPU: is it running, is it CPython 3.11 to 3.13, and may the \
              exporter see it? `otel-profile-exporter doctor --pid PID` tells"
         );
@@ -108,7 +122,7 @@ fn report(profiler: &Profiler, window: &ProfileWindow) {
     }
     let truncated = counters.iter().find(|(name, _)| *name == walk_status::as_str(walk_status::TRUNCATED));
     if let Some((_, count)) = truncated.filter(|(_, count)| *count > 0) {
-        eprintln!(
+        say!(
             "{count} samples have stacks too deep to take whole (more than {MAX_PYTHON_RECORDS} frames with entry \
              markers): their root end is the frame [truncated]"
         );
@@ -116,11 +130,45 @@ fn report(profiler: &Profiler, window: &ProfileWindow) {
     let dropped: u64 =
         counters.iter().filter(|(name, _)| name.starts_with("samples_dropped")).map(|(_, count)| count).sum();
     if dropped > 0 {
-        eprintln!("{dropped} samples were dropped because the ring buffer was full: lower --rate");
+        say!("{dropped} samples were dropped because the ring buffer was full: lower --rate");
     }
 }
 
-fn write(arguments: &RecordArgs, window: &ProfileWindow) -> Result<()> {
+/// The files to write.
+fn outputs(arguments: &RecordArgs) -> Vec<(RecordFormat, PathBuf)> {
+    let path = |format| {
+        let extension = match format {
+            RecordFormat::Flamegraph => "svg",
+            RecordFormat::Otlp => "pb",
+            RecordFormat::Folded => "folded",
+        };
+        match &arguments.output {
+            Some(path) if arguments.formats.len() == 1 => path.clone(),
+            Some(path) => path.with_extension(extension),
+            None => PathBuf::from(format!("profile.{extension}")),
+        }
+    };
+    arguments.formats.iter().map(|format| (*format, path(*format))).collect()
+}
+
+/// Before the recording, not after it.
+fn check_writable(path: &Path) -> Result<()> {
+    if path == Path::new(STDOUT) {
+        return Ok(());
+    }
+    let is_new = !path.exists();
+    File::options().append(true).create(true).open(path).with_context(|| cannot_write(path))?;
+    if is_new {
+        fs::remove_file(path).with_context(|| cannot_write(path))?;
+    }
+    Ok(())
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}; name another place with -o", path.display())
+}
+
+fn write(arguments: &RecordArgs, window: &ProfileWindow, outputs: &[(RecordFormat, PathBuf)]) -> Result<()> {
     let mut folded = Folded::new(FoldedOptions {
         granularity: match arguments.granularity {
             cli::Granularity::Function => Granularity::Function,
@@ -130,18 +178,12 @@ fn write(arguments: &RecordArgs, window: &ProfileWindow) -> Result<()> {
         processes: arguments.processes,
     });
     folded.add(window);
-    for format in &arguments.formats {
-        let extension = match format {
-            RecordFormat::Flamegraph => "svg",
-            RecordFormat::Otlp => "pb",
-            RecordFormat::Folded => "folded",
-        };
-        let path = match &arguments.output {
-            Some(path) if arguments.formats.len() == 1 => path.clone(),
-            Some(path) => path.with_extension(extension),
-            None => PathBuf::from(format!("profile.{extension}")),
-        };
-        let mut out = open(&path)?;
+    for (format, path) in outputs {
+        if *format == RecordFormat::Flamegraph && window.processes.is_empty() {
+            say!("no flame graph written: there is nothing to draw");
+            continue;
+        }
+        let mut out = open(path)?;
         match format {
             RecordFormat::Flamegraph => {
                 flamegraph::write(&folded, "CPU time by stack", &mut out)
@@ -150,20 +192,18 @@ fn write(arguments: &RecordArgs, window: &ProfileWindow) -> Result<()> {
             RecordFormat::Otlp => out.write_all(&profile::build(window).encode_to_vec())?,
             RecordFormat::Folded => folded.write(&mut out)?,
         }
-        out.flush().with_context(|| format!("writing {}", path.display()))?;
-        if path.as_os_str() != "-" {
-            eprintln!("wrote {}", path.display());
+        out.flush().with_context(|| cannot_write(path))?;
+        if path != Path::new(STDOUT) {
+            say!("wrote {}", path.display());
         }
     }
     Ok(())
 }
 
-/// `-` is the standard output.
 fn open(path: &Path) -> Result<Box<dyn Write>> {
-    if path.as_os_str() == "-" {
+    if path == Path::new(STDOUT) {
         return Ok(Box::new(io::stdout().lock()));
     }
-    let file = File::create(path)
-        .with_context(|| format!("creating {}; name a place to write with -o", path.display()))?;
+    let file = File::create(path).with_context(|| cannot_write(path))?;
     Ok(Box::new(BufWriter::new(file)))
 }

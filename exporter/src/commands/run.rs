@@ -1,6 +1,5 @@
 //! `run`: the daemon. Samples until it is told to stop, and sends a window each interval.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -16,7 +15,9 @@ use crate::otlp::{split, validate};
 use crate::pipeline::pause::Pause;
 use crate::pipeline::profiler::{Options, Profiler};
 use crate::pipeline::stop::Stop;
+use crate::process::stat;
 use crate::sampler::loader::LoadError;
+use crate::say;
 
 /// One turn of the loop at most: the answer to a signal.
 const TURN: Duration = Duration::from_millis(100);
@@ -40,7 +41,7 @@ pub fn run(arguments: &RunArgs) -> Exit {
     match daemon(&config) {
         Ok(()) => Exit::Success,
         Err(error) => {
-            eprintln!("run: {error:#}");
+            say!("run: {error:#}");
             match error.downcast_ref() {
                 Some(LoadError::NotPermitted { .. }) => Exit::MissingPrivilege,
                 _ => Exit::Failed,
@@ -51,7 +52,7 @@ pub fn run(arguments: &RunArgs) -> Exit {
 
 fn refuse(faults: &[Fault]) -> Exit {
     for fault in faults {
-        eprintln!("{fault}");
+        say!("{fault}");
     }
     Exit::Failed
 }
@@ -72,6 +73,12 @@ fn daemon(config: &Config) -> Result<()> {
     };
     let options =
         Options { rate: config.sampling.rate, pids: config.processes.pids.clone(), only_wanted: false };
+    for pid in options.pids.iter().filter(|pid| stat::read(**pid).is_err()) {
+        tracing::warn!(
+            pid,
+            "no such process now: give the pid of one that runs, as this pid namespace numbers it"
+        );
+    }
     let mut profiler = Profiler::start(&options)?;
     tracing::info!(
         rate = config.sampling.rate,
@@ -101,15 +108,18 @@ fn daemon(config: &Config) -> Result<()> {
     }
     profiler.stop();
     send(&mut profiler, &sender);
-    let counters = delivery.counters();
-    runtime.block_on(delivery.flush(FLUSH_DEADLINE));
+    let delivered = runtime.block_on(delivery.flush(FLUSH_DEADLINE));
     let counts = profiler.counts();
     let taken = counts.iter().find(|(name, _)| *name == "samples").map_or(0, |(_, n)| *n);
     tracing::info!(
         samples_taken = taken,
         samples_aggregated = profiler.counters.aggregated,
-        samples_accepted = counters.samples_accepted.load(Ordering::Relaxed),
-        retries = counters.retries.load(Ordering::Relaxed),
+        samples_accepted = delivered.samples_accepted,
+        samples_rejected = delivered.samples_rejected,
+        samples_dropped = delivered.samples_dropped_queue_full
+            + delivered.samples_dropped_expired
+            + delivered.samples_dropped_shutdown,
+        retries = delivered.retries,
         "stopped"
     );
     for (name, count) in counts.into_iter().filter(|(_, count)| *count > 0) {

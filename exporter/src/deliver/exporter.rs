@@ -119,7 +119,7 @@ impl Delivery {
             let waiting: u64 = self.queue.drain().iter().map(|request| request.samples).sum();
             let dropped = waiting + self.in_hand.load(Relaxed);
             self.counters.samples_dropped_shutdown.fetch_add(dropped, Relaxed);
-            tracing::warn!(samples = dropped, "not delivered before the end");
+            tracing::warn!(samples = dropped, "not delivered before the end: was a Collector listening?");
         }
         self.counters.values()
     }

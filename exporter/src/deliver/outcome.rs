@@ -52,10 +52,16 @@ pub fn of_response(response: ExportProfilesServiceResponse) -> Outcome {
     }
 }
 
-/// A status that came, or that the transport made of a broken connection.
+/// A status that came, or that the transport made of a connection that failed or broke. The latter is
+/// no answer of a receiver, whatever its code: it is tried again.
 pub fn of_status(status: &Status) -> Outcome {
     let after = status.get_details_retry_info().map(|info| info.retry_delay.unwrap_or_default());
-    let reason = format!("{:?}: {}", status.code(), status.message());
+    let is_transport = std::error::Error::source(status).is_some();
+    let reason =
+        format!("{:?}: {}; {}", status.code(), status.message(), hint(status.code(), is_transport, status));
+    if is_transport {
+        return Outcome::Retry { after: None, reason };
+    }
     match status.code() {
         Code::Ok => Outcome::Accepted,
         Code::Cancelled
@@ -66,17 +72,43 @@ pub fn of_status(status: &Status) -> Outcome {
         | Code::DataLoss => Outcome::Retry { after, reason },
         Code::ResourceExhausted if after.is_some() => Outcome::Retry { after, reason },
         Code::ResourceExhausted => Outcome::TooLarge { reason },
-        // A connection that breaks in the middle: hyper's error, which never was a gRPC status.
-        Code::Unknown if std::error::Error::source(status).is_some() => Outcome::Retry { after, reason },
-        Code::Unimplemented => Outcome::Rejected { reason: format!("{reason}; {UNIMPLEMENTED_HINT}") },
         Code::Unknown
         | Code::InvalidArgument
         | Code::NotFound
         | Code::AlreadyExists
         | Code::PermissionDenied
         | Code::FailedPrecondition
+        | Code::Unimplemented
         | Code::Internal
         | Code::Unauthenticated => Outcome::Rejected { reason },
+    }
+}
+
+/// What to do about it.
+fn hint(code: Code, is_transport: bool, status: &Status) -> &'static str {
+    match code {
+        _ if is_transport && status.message().contains("connect") => {
+            "is a Collector listening there? `otel-profile-exporter doctor` tries it"
+        }
+        _ if is_transport => "does it speak gRPC there? OTLP's gRPC port is 4317; 4318 is HTTP",
+        Code::Unimplemented => UNIMPLEMENTED_HINT,
+        Code::Unauthenticated | Code::PermissionDenied => "check export.headers",
+        Code::DeadlineExceeded => "see the receiver's log, or raise export.timeout",
+        Code::ResourceExhausted => {
+            "raise max_recv_msg_size_mib of the Collector's otlp receiver, or its memory"
+        }
+        Code::Ok
+        | Code::Cancelled
+        | Code::Unknown
+        | Code::InvalidArgument
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::FailedPrecondition
+        | Code::Aborted
+        | Code::OutOfRange
+        | Code::Internal
+        | Code::Unavailable
+        | Code::DataLoss => "see the receiver's log",
     }
 }
 

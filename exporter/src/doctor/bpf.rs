@@ -23,5 +23,5 @@ fn answer(name: &str, result: Result<(), LoadError>) -> Check {
         Err(error @ LoadError::NotPermitted { .. }) => (Verdict::Forbidden, error.to_string()),
         Err(error) => (Verdict::Bad, error.to_string()),
     };
-    Check::new(name, verdict, found, "accepted by the kernel", "see the reason found")
+    Check::new(name, verdict, found, "accepted by the kernel", "")
 }

@@ -6,6 +6,8 @@ use super::{Check, Verdict};
 use crate::interpreter::python::{Cache, NotPython, detect};
 use crate::process::stat;
 
+const NEEDED: &str = "CPython 3.11 to 3.13";
+
 /// The process asked for, or all.
 #[must_use]
 pub fn checks(asked: Option<u32>) -> Vec<Check> {
@@ -22,14 +24,22 @@ pub fn checks(asked: Option<u32>) -> Vec<Check> {
         pids.into_iter().filter(|pid| *pid != own).filter_map(|pid| check(pid, false, &mut cache)).collect();
     if found.is_empty() {
         let cure = "start one, or look in the pid namespace where it runs";
-        return vec![Check::new("Pythons", Verdict::Note, "none", "CPython 3.11 to 3.13", cure)];
+        return vec![Check::new("Pythons", Verdict::Note, "none", NEEDED, cure)];
     }
     found
 }
 
 /// One process; nothing to say of others' processes that are no Python or are gone.
 fn check(pid: u32, asked: bool, cache: &mut Cache) -> Option<Check> {
-    let start_ticks = stat::read(pid).map_or(0, |stat| stat.start_ticks);
+    let name = format!("process {pid}");
+    let start_ticks = match stat::read(pid) {
+        Ok(stat) => stat.start_ticks,
+        Err(_) if asked => {
+            let cure = "give the pid of one that runs, as this pid namespace numbers it";
+            return Some(Check::new(name, Verdict::Bad, "no such process", NEEDED, cure));
+        }
+        Err(_) => return None,
+    };
     let (verdict, found) = match detect(pid, 0, start_ticks, cache) {
         Ok(python) => {
             let text = format!(
@@ -42,5 +52,5 @@ fn check(pid: u32, asked: bool, cache: &mut Cache) -> Option<Check> {
         Err(NotPython::Unreadable(_)) if !asked && stat::is_gone(pid, start_ticks) => return None,
         Err(error) => (if asked { Verdict::Bad } else { Verdict::Note }, error.to_string()),
     };
-    Some(Check::new(format!("process {pid}"), verdict, found, "CPython 3.11 to 3.13", ""))
+    Some(Check::new(name, verdict, found, NEEDED, ""))
 }

@@ -203,7 +203,12 @@ impl Tracker {
             }
             NotPython::Unreadable(_) => {
                 self.counters.unreadable += 1;
-                tracing::warn!(pid, "process left out: {error}");
+                // Among all processes there may be some that nobody may read, and few are Python.
+                if self.wanted.is_some() {
+                    tracing::warn!(pid, "process left out: {error}");
+                } else {
+                    tracing::info!(pid, "process left out: {error}");
+                }
             }
             NotPython::Unsupported(_) | NotPython::LayoutNotBelieved(_) => {
                 self.counters.refused += 1;
