@@ -11,7 +11,7 @@ pub const STATE_PYTHON: u32 = 2;
 /// How the thread state of the running thread is found; tried in the order of the fields.
 /// No holder variable.
 pub const HOLDER_NONE: u8 = 0;
-/// `_PyRuntime.gilstate.tstate_current` (3.7 to 3.11): `holder` is its address.
+/// `_PyRuntime.gilstate.tstate_current` (3.7 to 3.11) or `_PyThreadState_Current` (3.6): `holder` is its address.
 pub const HOLDER_GLOBAL: u8 = 1;
 /// `interp->ceval.gil` (3.12+): `holder` is the offset in the interpreter state.
 pub const HOLDER_INTERPRETER: u8 = 2;
@@ -30,8 +30,15 @@ pub const TSD_GLIBC: u8 = 1;
 /// musl: a pointer to an array of pointers.
 pub const TSD_MUSL: u8 = 2;
 
-/// Whether frames are reached through a `_PyCFrame` (3.11, 3.12) or directly (3.13).
+/// Whether frames are reached through a `_PyCFrame` (3.11, 3.12) or directly (others).
 pub const CFRAME_NONE: u16 = u16::MAX;
+
+/// `frame_instruction` is a pointer into the code object (3.11 and later).
+pub const INSTRUCTION_POINTER: u16 = 0;
+/// It is `f_lasti`, a 32-bit count of bytes from the first instruction (up to 3.9).
+pub const INSTRUCTION_BYTES: u16 = 1;
+/// It is `f_lasti`, a 32-bit count of code units of 2 bytes (3.10).
+pub const INSTRUCTION_UNITS: u16 = 2;
 
 /// One process, as the walk needs it. Offsets are bytes.
 #[repr(C)]
@@ -44,7 +51,7 @@ pub struct PythonProcess {
     /// Start of the process, clock ticks (1/100 s) of `CLOCK_BOOTTIME`, as `/proc/PID/stat` has it;
     /// 0 leaves it unchecked.
     pub start_ticks: u64,
-    /// Address of the first interpreter pointer (`_PyRuntime.interpreters.head`).
+    /// Address of the first interpreter pointer (`_PyRuntime.interpreters.head`, `interp_head` in 3.6).
     pub interpreters_head: u64,
     /// Address of `PyCode_Type`.
     pub code_type: u64,
@@ -78,7 +85,7 @@ pub struct PythonProcess {
     pub ts_interp: u16,
     /// `PyThreadState.thread_id`.
     pub ts_thread_id: u16,
-    /// `PyThreadState.cframe` (3.11, 3.12) or `.current_frame` (3.13).
+    /// `PyThreadState.cframe` (3.11, 3.12), `.current_frame` (3.13 and later) or `.frame` (up to 3.10).
     pub ts_frame: u16,
     /// `_PyCFrame.current_frame`, or [`CFRAME_NONE`].
     pub cframe_current: u16,
@@ -88,15 +95,15 @@ pub struct PythonProcess {
     pub gil_last_holder: u16,
     /// `_gil_runtime_state.locked`.
     pub gil_locked: u16,
-    /// Bytes of a frame to read: up to and with the last field needed; at most 96.
+    /// Bytes of a frame to read: up to and with the last field needed; at most 128.
     pub frame_bytes: u16,
     /// Code object pointer in the frame.
     pub frame_code: u16,
-    /// `_PyInterpreterFrame.previous`.
+    /// `_PyInterpreterFrame.previous`, or `PyFrameObject.f_back` (up to 3.10).
     pub frame_previous: u16,
-    /// `prev_instr` or `instr_ptr`.
+    /// `prev_instr` or `instr_ptr`; up to 3.10 `f_lasti`. See `instruction_kind`.
     pub frame_instruction: u16,
-    /// `owner`.
+    /// `owner`; up to 3.10, which has none, a byte that is always below `shim_owner`.
     pub frame_owner: u16,
     /// `is_entry` (3.11), or 0.
     pub frame_is_entry: u16,
@@ -108,7 +115,7 @@ pub struct PythonProcess {
     pub code_filename: u16,
     /// `co_qualname`, or `co_name` where there is none.
     pub code_qualname: u16,
-    /// `co_linetable`.
+    /// `co_linetable`, or `co_lnotab` (up to 3.9).
     pub code_line_table: u16,
     /// First instruction.
     pub code_instructions: u16,
@@ -128,8 +135,10 @@ pub struct PythonProcess {
     pub bytes_size: u16,
     /// Data of bytes.
     pub bytes_data: u16,
+    /// [`INSTRUCTION_POINTER`] and the like; also tells the form of the line table.
+    pub instruction_kind: u16,
     /// Zero.
-    pub pad: [u16; 2],
+    pub pad: u16,
 }
 layout!(PythonProcess, size 128, state @ 0, generation @ 4, start_ticks @ 8, interpreters_head @ 16,
     code_type @ 24, holder @ 32, tls_offset @ 40, tls_module @ 48, tsd_key @ 52, holder_kind @ 56,
@@ -140,6 +149,6 @@ layout!(PythonProcess, size 128, state @ 0, generation @ 4, start_ticks @ 8, int
     code_bytes @ 96, code_first_line @ 98, code_filename @ 100, code_qualname @ 102,
     code_line_table @ 104, code_instructions @ 106, code_version @ 108, str_length @ 110,
     str_hash @ 112, str_state @ 114, str_ascii_data @ 116, str_compact_data @ 118, bytes_size @ 120,
-    bytes_data @ 122, pad @ 124);
+    bytes_data @ 122, instruction_kind @ 124, pad @ 126);
 // SAFETY: repr(C), integers only, padding explicit (layout checked above).
 unsafe impl Wire for PythonProcess {}

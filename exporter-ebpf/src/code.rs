@@ -12,7 +12,7 @@ use exporter_common::record_kind;
 use exporter_common::sample::FRAME_UNNAMED;
 
 use crate::memory::{Memory, at_most, mask, mix, room};
-use crate::walk::{CODE_BUFFER, Walk, word_at};
+use crate::walk::{CODE_BUFFER, Walk, half_at, word_at};
 
 /// Offset of `ob_type` in every object, and of `ob_size` in those with a variable part.
 const OB_TYPE: usize = 1;
@@ -97,7 +97,7 @@ fn fingerprint<M: Memory>(walk: &mut Walk, memory: &M) -> u64 {
     value = mix(value ^ name);
     value = mix(value ^ file);
     value = mix(value ^ word_at::<0xf8>(head, process.code_line_table));
-    let version = if process.code_version == 0 { 0 } else { half_at(head, process.code_version) };
+    let version = if process.code_version == 0 { 0 } else { half_at::<0xfc>(head, process.code_version) };
     if version != 0 {
         return mix(value ^ version as u64);
     }
@@ -116,14 +116,8 @@ fn fingerprint<M: Memory>(walk: &mut Walk, memory: &M) -> u64 {
 }
 
 #[inline(always)]
-fn half_at(buffer: *const u64, offset: u16) -> u32 {
-    // SAFETY: callers pass the 256-byte code buffer; the mask keeps the offset inside and aligned.
-    unsafe { *buffer.cast::<u8>().add(mask::<0xfc>(offset as usize)).cast::<u32>() }
-}
-
-#[inline(always)]
 fn first_line(walk: &Walk) -> u32 {
-    half_at(walk.code_buffer.as_ptr(), walk.process.code_first_line)
+    half_at::<0xfc>(walk.code_buffer.as_ptr(), walk.process.code_first_line)
 }
 
 /// One string copied behind what is there; `None` when it is unreadable or of an unknown form.

@@ -6,7 +6,7 @@
 //! read ends the walk with a status and never loses the records made so far.
 
 use exporter_common::limits::{MAX_PYTHON_RECORDS, SEEN_SLOTS};
-use exporter_common::python::{CFRAME_NONE, PythonProcess};
+use exporter_common::python::{CFRAME_NONE, INSTRUCTION_POINTER, INSTRUCTION_UNITS, PythonProcess};
 use exporter_common::sample::{FRAME_ENTRY, PythonFrameRecord};
 use exporter_common::walk_status;
 
@@ -56,6 +56,13 @@ pub struct Walk {
 pub fn word_at<const M: u32>(buffer: *const u64, offset: u16) -> u64 {
     // SAFETY: callers pass a buffer of at least M + 8 bytes; the mask keeps the offset inside and aligned.
     unsafe { *buffer.cast::<u8>().add(mask::<M>(offset as usize)).cast::<u64>() }
+}
+
+/// 32-bit field of a buffer at an untrusted offset.
+#[inline(always)]
+pub fn half_at<const M: u32>(buffer: *const u64, offset: u16) -> u32 {
+    // SAFETY: callers pass a buffer of at least M + 4 bytes; the mask keeps the offset inside and aligned.
+    unsafe { *buffer.cast::<u8>().add(mask::<M>(offset as usize)).cast::<u32>() }
 }
 
 #[inline(always)]
@@ -138,9 +145,15 @@ impl Walk {
             unsafe { self.push(records, address, 0, 0, owner, FRAME_ENTRY) };
         } else {
             let object = word_at::<0x78>(buffer, self.process.frame_code) & !7;
-            let pointer = word_at::<0x78>(buffer, self.process.frame_instruction);
-            let first = object.wrapping_add(self.process.code_instructions as u64);
-            let instruction = pointer.wrapping_sub(first) as i32;
+            let instruction = match self.process.instruction_kind {
+                INSTRUCTION_POINTER => {
+                    let pointer = word_at::<0x78>(buffer, self.process.frame_instruction);
+                    let first = object.wrapping_add(self.process.code_instructions as u64);
+                    pointer.wrapping_sub(first) as i32
+                }
+                INSTRUCTION_UNITS => half_at::<0x7c>(buffer, self.process.frame_instruction).wrapping_mul(2) as i32,
+                _ => half_at::<0x7c>(buffer, self.process.frame_instruction) as i32,
+            };
             let entry = self.process.frame_is_entry != 0 && byte_at(buffer, self.process.frame_is_entry) != 0;
             let Some((fingerprint, flags)) = code::inspect(self, object, memory, sink) else {
                 self.status = walk_status::CODE_FAULT as u32;

@@ -7,42 +7,53 @@
 use std::{
     collections::HashSet,
     io::{BufRead as _, BufReader, Read as _, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
 
 use exporter_common::python::{
-    HOLDER_GLOBAL, HOLDER_INTERPRETER, TLS_DYNAMIC, TLS_NONE, TLS_STATIC, TSD_GLIBC,
+    HOLDER_GLOBAL, HOLDER_INTERPRETER, INSTRUCTION_BYTES, INSTRUCTION_POINTER, INSTRUCTION_UNITS,
+    TLS_DYNAMIC, TLS_NONE, TLS_STATIC, TSD_GLIBC,
 };
 use otel_profile_exporter::{
     interpreter::python::{
         BuildKind, Cache, LayoutSource, NotPython,
         code_object::CodeObject,
         detect,
-        line_table::{self, Line},
+        line_table::{self, Form, Line},
     },
     process::{identity::ProcessIdentity, stat},
     remote_memory::{ProcessMemory, RemoteMemory as _},
 };
 
 /// Prints the line tables of all code objects of some modules of the standard library:
-/// `FIRST TABLE LINES`, a line (or `-`) for every code unit.
+/// `FIRST TABLE LINES`, a line (or `-`) for every code unit, as the interpreter itself says: by
+/// `co_positions`, before 3.11 by `PyCode_Addr2Line`.
 const TABLES: &str = r#"
-import argparse, ast, asyncio.base_events, collections, dataclasses, decimal, email.message, inspect
-import json.decoder, logging, re, subprocess, tarfile, typing, unittest.mock, zipfile, sys, types
+import argparse, ast, asyncio.base_events, collections, ctypes, decimal, difflib, doctest, email.message, ftplib
+import inspect, http.client, json.decoder, logging, optparse, pdb, pickle, pickletools, re, shutil, subprocess
+import tarfile, typing, unittest.mock, zipfile, sys, types
 def walk(code):
     yield code
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
             yield from walk(const)
-for module in (argparse, ast, asyncio.base_events, collections, dataclasses, email.message, inspect,
-               json.decoder, logging, subprocess, tarfile, typing, unittest.mock, zipfile):
+addr2line = ctypes.pythonapi.PyCode_Addr2Line
+addr2line.argtypes, addr2line.restype = [ctypes.py_object, ctypes.c_int], ctypes.c_int
+def lines(code):
+    if hasattr(code, 'co_positions'):
+        return ['-' if line is None else str(line) for line, *_ in code.co_positions()]
+    found = [addr2line(code, at) for at in range(0, len(code.co_code), 2)]
+    return ['-' if line < 0 else str(line) for line in found]
+for module in (argparse, ast, asyncio.base_events, collections, difflib, doctest, email.message, ftplib, inspect,
+               http.client, json.decoder, logging, optparse, pdb, pickle, pickletools, shutil, subprocess, tarfile,
+               typing, unittest.mock, zipfile):
     with open(module.__file__, encoding='utf-8') as source:
         top = compile(source.read(), module.__file__, 'exec')
     for code in walk(top):
-        lines = ['-' if line is None else str(line) for line, *_ in code.co_positions()]
-        print(code.co_firstlineno, code.co_linetable.hex(), ','.join(lines))
+        table = code.co_linetable if hasattr(code, 'co_linetable') else code.co_lnotab
+        print(code.co_firstlineno, table.hex() or '-', ','.join(lines(code)))
 "#;
 
 /// Says where its functions are, then waits for a line and for the end of its input.
@@ -61,14 +72,16 @@ threading.Thread(target=release.wait, daemon=True).start()
 print('.'.join(map(str, sys.version_info[:3])), flush=True)
 for f in (plain, Bäcker.店, Bäcker().店(), globals()[long]):
     c = f.__code__
-    print(id(c), c.co_firstlineno, c.co_qualname, c.co_filename, c.co_linetable.hex(), sep='\t', flush=True)
+    name = getattr(c, 'co_qualname', c.co_name)
+    table = c.co_linetable if hasattr(c, 'co_linetable') else c.co_lnotab
+    print(id(c), c.co_firstlineno, name, c.co_filename, table.hex() or '-', sep='\t', flush=True)
 print('ready', flush=True)
 sys.stdin.read()
 "#;
 
 fn interpreters() -> Vec<PathBuf> {
     let home = PathBuf::from(std::env::var("HOME").unwrap_or_default());
-    let pyenv = ["3.11.7", "3.12.1", "3.13.0"]
+    let pyenv = ["3.6.15", "3.7.16", "3.8.18", "3.9.18", "3.10.13", "3.11.7", "3.12.1", "3.13.0"]
         .map(|version| home.join(format!(".pyenv/versions/{version}/bin/python3")));
     let system = PathBuf::from("/usr/bin/python3.11");
     let (found, missing): (Vec<_>, Vec<_>) =
@@ -89,6 +102,7 @@ impl Target {
     fn start(interpreter: &PathBuf, script: &str) -> Self {
         let mut child = Command::new(interpreter)
             .args(["-X", "utf8", "-c", script])
+            .envs([("LC_ALL", "C.UTF-8"), ("PYTHONIOENCODING", "utf8")])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -118,27 +132,32 @@ fn line_tables_agree_with_the_interpreter() {
         let mut target = Target::start(&interpreter, TABLES);
         let mut text = String::new();
         target.output.read_to_string(&mut text).unwrap();
-        let (mut units, mut without) = (0, 0);
+        let form = Form::of(instruction_kind(&interpreter));
+        let (mut codes, mut units, mut without) = (0, 0, 0);
         for row in text.lines() {
+            codes += 1;
             let [first, table, lines] = row.split(' ').collect::<Vec<_>>().try_into().unwrap();
             let first = first.parse().unwrap();
             let table = from_hex(table);
             for (unit, expected) in lines.split(',').enumerate() {
-                let found = match line_table::lookup(&table, first, 2 * unit as u64) {
+                let found = match line_table::lookup(form, &table, first, 2 * unit as u64) {
                     Line::Exact(line) => line.to_string(),
                     Line::None(_) => "-".to_owned(),
                     Line::Outside => "outside".to_owned(),
                 };
                 assert_eq!(found, expected, "{}: unit {unit} of {row}", interpreter.display());
-                let line = line_table::line_of(&table, first, 2 * unit as i32);
+                let line = line_table::line_of(form, &table, first, 2 * unit as i32);
                 // Modules begin with an instruction of line 0, which is no line.
                 assert!(line.is_some() || expected == "0" || first == 0, "{row}");
                 units += 1;
                 without += u32::from(expected == "-");
             }
         }
-        eprintln!("{}: {units} code units agree, {without} of them without a line", interpreter.display());
-        assert!(units > 50_000, "{units}");
+        eprintln!(
+            "{}: {codes} code objects, {units} code units agree, {without} of them without a line",
+            interpreter.display()
+        );
+        assert!(codes > 2_000 && units > 50_000, "{codes} {units}");
     }
 }
 
@@ -168,9 +187,9 @@ fn interpreters_are_detected_and_their_code_is_read() {
         let minor: u32 = version.split('.').nth(1).unwrap().parse().unwrap();
         let debug_offsets = found.layout_source == LayoutSource::DebugOffsets;
         assert_eq!(debug_offsets, minor >= 13);
-        assert_eq!(process.holder_kind, if minor == 11 { HOLDER_GLOBAL } else { HOLDER_INTERPRETER });
+        assert_eq!(process.holder_kind, if minor <= 11 { HOLDER_GLOBAL } else { HOLDER_INTERPRETER });
         let tls = match found.build {
-            _ if minor == 11 => TLS_NONE,
+            _ if minor <= 11 => TLS_NONE,
             BuildKind::Static => TLS_STATIC,
             BuildKind::Shared => TLS_DYNAMIC,
         };
@@ -186,6 +205,7 @@ fn interpreters_are_detected_and_their_code_is_read() {
                 file: file.into(),
                 first_line: first.parse().unwrap(),
                 line_table: from_hex(table).into(),
+                form: Form::of(process.instruction_kind),
             };
             assert_eq!(code, expected);
         }
@@ -248,7 +268,23 @@ fn a_starting_interpreter_is_soon_found() {
     }
 }
 
+/// Of the interpreter's layout: by the minor version that its path names.
+fn instruction_kind(interpreter: &Path) -> u16 {
+    let path = interpreter.display().to_string();
+    let minor = path
+        .split('/')
+        .find_map(|part| part.strip_prefix("python3.").or_else(|| part.strip_prefix("3.")))
+        .and_then(|rest| rest.split('.').next())
+        .unwrap();
+    match minor.parse::<u32>().unwrap() {
+        ..10 => INSTRUCTION_BYTES,
+        10 => INSTRUCTION_UNITS,
+        _ => INSTRUCTION_POINTER,
+    }
+}
+
 fn from_hex(text: &str) -> Vec<u8> {
+    let text = text.trim_matches('-');
     let digits: Vec<_> = text.chars().map(|digit| digit.to_digit(16).unwrap() as u8).collect();
     digits.as_chunks::<2>().0.iter().map(|pair| pair[0] << 4 | pair[1]).collect()
 }

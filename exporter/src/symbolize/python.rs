@@ -12,7 +12,8 @@ use exporter_common::sample::PythonFrameRecord;
 
 use crate::aggregate::frame::{Frame, FrameKind};
 use crate::interpreter::python::code_object::CodeObject;
-use crate::interpreter::python::{fingerprint, line_table};
+use crate::interpreter::python::fingerprint;
+use crate::interpreter::python::line_table::Form;
 use crate::remote_memory::ProcessMemory;
 use crate::sampler::raw::RawCode;
 
@@ -59,7 +60,13 @@ impl PythonSymbols {
         if self.code.contains_key(&key) {
             return;
         }
-        match CodeObject::from_record(&raw.header, &raw.name, &raw.file, &raw.line_table) {
+        match CodeObject::from_record(
+            Form::of(self.layout.instruction_kind),
+            &raw.header,
+            &raw.name,
+            &raw.file,
+            &raw.line_table,
+        ) {
             Some(code) => self.keep(key, Arc::new(code)),
             None => {
                 if let Some(code) = self.read(key) {
@@ -86,7 +93,7 @@ impl PythonSymbols {
         if is_internal(&code) {
             return None;
         }
-        let line = line_table::line_of(&code.line_table, code.first_line, record.instruction);
+        let line = code.line_of(record.instruction);
         let frame = Arc::new(Frame {
             kind: FrameKind::Python,
             name: Arc::clone(&code.name),

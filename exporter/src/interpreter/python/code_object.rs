@@ -7,7 +7,7 @@ use std::sync::Arc;
 use exporter_common::{code::CodeHeader, python::PythonProcess};
 
 use super::{
-    line_table,
+    line_table::{self, Form},
     offsets::OBJECT_TYPE,
     text::{self, StrState},
 };
@@ -24,14 +24,16 @@ const HEAD_LIMIT: usize = 256;
 /// What a sample needs of a code object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeObject {
-    /// `co_qualname`.
+    /// `co_qualname`, up to 3.10 `co_name`.
     pub name: Arc<str>,
     /// `co_filename`, as compiled.
     pub file: Arc<str>,
     /// `co_firstlineno`.
     pub first_line: u32,
-    /// `co_linetable`.
+    /// `co_linetable`, up to 3.9 `co_lnotab`.
     pub line_table: Box<[u8]>,
+    /// Its form.
+    pub form: Form,
 }
 
 /// Why a code object could not be read.
@@ -63,7 +65,13 @@ pub enum CodeError {
 impl CodeObject {
     /// Takes a code record. `None` when a part of it was cut: read it from the target instead.
     #[must_use]
-    pub fn from_record(header: &CodeHeader, name: &[u8], file: &[u8], line_table: &[u8]) -> Option<Self> {
+    pub fn from_record(
+        form: Form,
+        header: &CodeHeader,
+        name: &[u8],
+        file: &[u8],
+        line_table: &[u8],
+    ) -> Option<Self> {
         let whole =
             |bytes: &[u8], length: u32, kind: u8| bytes.len() as u64 == u64::from(length) * u64::from(kind);
         let complete = whole(name, header.name_length, header.name_kind)
@@ -77,6 +85,7 @@ impl CodeObject {
             file: text::decode(file, header.file_kind)?.into(),
             first_line: header.first_line,
             line_table: line_table.into(),
+            form,
         })
     }
 
@@ -109,13 +118,14 @@ impl CodeObject {
             file: read_text(memory, layout, word(layout.code_filename.into())?)?.into(),
             first_line: u32::try_from(first_line).unwrap_or_default(),
             line_table: read_bytes(memory, layout, word(layout.code_line_table.into())?)?,
+            form: Form::of(layout.instruction_kind),
         })
     }
 
     /// The line of the instruction at `byte_offset`, see [`line_table::line_of`].
     #[must_use]
     pub fn line_of(&self, byte_offset: i32) -> Option<u32> {
-        line_table::line_of(&self.line_table, self.first_line, byte_offset)
+        line_table::line_of(self.form, &self.line_table, self.first_line, byte_offset)
     }
 }
 
@@ -168,11 +178,11 @@ mod tests {
             line_table_length: 2,
             ..CodeHeader::default()
         };
-        let code = CodeObject::from_record(&header, b"ab", &[0x16, 4], &[0x80, 0]).unwrap();
+        let code = CodeObject::from_record(Form::Locations, &header, b"ab", &[0x16, 4], &[0x80, 0]).unwrap();
         assert_eq!((&*code.name, &*code.file, code.line_of(0)), ("ab", "Ж", Some(3)));
-        assert_eq!(CodeObject::from_record(&header, b"a", &[0x16, 4], &[0x80, 0]), None);
-        assert_eq!(CodeObject::from_record(&header, b"ab", &[0x16], &[0x80, 0]), None);
-        assert_eq!(CodeObject::from_record(&header, b"ab", &[0x16, 4], &[0x80]), None);
+        assert_eq!(CodeObject::from_record(Form::Locations, &header, b"a", &[0x16, 4], &[0x80, 0]), None);
+        assert_eq!(CodeObject::from_record(Form::Locations, &header, b"ab", &[0x16], &[0x80, 0]), None);
+        assert_eq!(CodeObject::from_record(Form::Locations, &header, b"ab", &[0x16, 4], &[0x80]), None);
     }
 
     /// A code object of 3.12 at 0x1000, its name at 0x2000, file at 0x3000 and table at 0x4000.

@@ -1,13 +1,13 @@
-//! `_Py_DebugOffsets`: the layout that an interpreter of 3.13 tells of itself, at the start of
-//! `_PyRuntime`. Where it and the table differ, it wins; what it does not tell is then left out.
+//! `_Py_DebugOffsets`: the layout that an interpreter of 3.13 and later tells of itself, at the start
+//! of `_PyRuntime`. Where it and the table differ, it wins; what it does not tell is then left out.
 //!
-//! Layout: `Include/internal/pycore_runtime.h` of CPython v3.13.0: an 8-byte cookie, then 64-bit
-//! words.
+//! Layout: `Include/internal/pycore_runtime.h` of CPython v3.13.0, `pycore_debug_offsets.h` of v3.14.0
+//! and v3.15.0: an 8-byte cookie, then 64-bit words.
 
 use super::{offsets::Layout, version::Version};
 
-/// Bytes of the structure in 3.13.
-pub const SIZE: usize = 584;
+/// Most bytes of the structure (3.15).
+pub const SIZE: usize = 888;
 /// What it begins with.
 pub const COOKIE: &[u8; 8] = b"xdebugpy";
 
@@ -35,6 +35,103 @@ pub enum DebugOffsetsError {
     #[error("the debug offsets reach beyond what the walk reads of an object")]
     TooFar,
 }
+
+/// Where the structure of a series tells what; bytes from its start.
+struct Positions {
+    ts_next: usize,
+    ts_interp: usize,
+    ts_frame: usize,
+    ts_thread_id: usize,
+    gil: usize,
+    gil_locked: usize,
+    gil_holder: usize,
+    frame_previous: usize,
+    frame_code: usize,
+    frame_instruction: usize,
+    frame_owner: usize,
+    code_filename: usize,
+    code_qualname: usize,
+    code_line_table: usize,
+    code_first_line: usize,
+    code_instructions: usize,
+    bytes_size: usize,
+    bytes_data: usize,
+    str_state: usize,
+    str_length: usize,
+    str_ascii: usize,
+}
+
+/// The same in every series.
+const INTERPRETERS_HEAD: usize = 40;
+const INTERP_NEXT: usize = 64;
+const INTERP_THREADS: usize = 72;
+
+const OF_3_13: Positions = Positions {
+    ts_next: 168,
+    ts_interp: 176,
+    ts_frame: 184,
+    ts_thread_id: 192,
+    gil: 112,
+    gil_locked: 136,
+    gil_holder: 144,
+    frame_previous: 232,
+    frame_code: 240,
+    frame_instruction: 248,
+    frame_owner: 264,
+    code_filename: 280,
+    code_qualname: 296,
+    code_line_table: 304,
+    code_first_line: 312,
+    code_instructions: 344,
+    bytes_size: 520,
+    bytes_data: 528,
+    str_state: 544,
+    str_length: 552,
+    str_ascii: 560,
+};
+
+const OF_3_14: Positions = Positions {
+    ts_next: 192,
+    ts_interp: 200,
+    ts_frame: 208,
+    ts_thread_id: 216,
+    gil: 120,
+    gil_locked: 144,
+    gil_holder: 152,
+    frame_previous: 256,
+    frame_code: 264,
+    frame_instruction: 272,
+    frame_owner: 288,
+    code_filename: 320,
+    code_qualname: 336,
+    code_line_table: 344,
+    code_first_line: 352,
+    code_instructions: 384,
+    bytes_size: 600,
+    bytes_data: 608,
+    str_state: 624,
+    str_length: 632,
+    str_ascii: 640,
+};
+
+const OF_3_15: Positions = Positions {
+    ts_thread_id: 240,
+    frame_previous: 320,
+    frame_code: 328,
+    frame_instruction: 336,
+    frame_owner: 352,
+    code_filename: 384,
+    code_qualname: 400,
+    code_line_table: 408,
+    code_first_line: 416,
+    code_instructions: 448,
+    bytes_size: 696,
+    bytes_data: 704,
+    str_state: 720,
+    str_length: 728,
+    str_ascii: 736,
+    ..OF_3_14
+};
 
 /// The layout of `table` with all that the debug offsets in `bytes` tell, and how many offsets
 /// differed.
@@ -67,38 +164,43 @@ pub fn apply(
     let mut layout = *table;
     let process = &mut layout.process;
     let mut differing = 0;
+    let at = match version.minor() {
+        13 => &OF_3_13,
+        14 => &OF_3_14,
+        _ => &OF_3_15,
+    };
     let fields = [
-        (64, &mut process.interp_next),
-        (72, &mut process.interp_threads),
-        (136, &mut process.gil_locked),
-        (144, &mut process.gil_last_holder),
-        (168, &mut process.ts_next),
-        (176, &mut process.ts_interp),
-        (184, &mut process.ts_frame),
-        (192, &mut process.ts_thread_id),
-        (232, &mut process.frame_previous),
-        (240, &mut process.frame_code),
-        (248, &mut process.frame_instruction),
-        (264, &mut process.frame_owner),
-        (520, &mut process.bytes_size),
-        (528, &mut process.bytes_data),
+        (INTERP_NEXT, &mut process.interp_next),
+        (INTERP_THREADS, &mut process.interp_threads),
+        (at.gil_locked, &mut process.gil_locked),
+        (at.gil_holder, &mut process.gil_last_holder),
+        (at.ts_next, &mut process.ts_next),
+        (at.ts_interp, &mut process.ts_interp),
+        (at.ts_frame, &mut process.ts_frame),
+        (at.ts_thread_id, &mut process.ts_thread_id),
+        (at.frame_previous, &mut process.frame_previous),
+        (at.frame_code, &mut process.frame_code),
+        (at.frame_instruction, &mut process.frame_instruction),
+        (at.frame_owner, &mut process.frame_owner),
+        (at.bytes_size, &mut process.bytes_size),
+        (at.bytes_data, &mut process.bytes_data),
     ];
     for (position, field) in fields {
         differing += usize::from(replace(field, offset(position)?));
     }
-    let head = u64::from(offset(40)?);
+    let head = u64::from(offset(INTERPRETERS_HEAD)?);
     if std::mem::replace(&mut layout.interpreters_head, head) != head {
         differing += 1;
         layout.tsd_key = None;
     }
-    let holder = u64::from(offset(112)?);
+    let holder = u64::from(offset(at.gil)?);
     differing += usize::from(std::mem::replace(&mut layout.holder, holder) != holder);
 
     let code_fields = [
-        (280, &mut process.code_filename),
-        (296, &mut process.code_qualname),
-        (304, &mut process.code_line_table),
-        (312, &mut process.code_first_line),
+        (at.code_filename, &mut process.code_filename),
+        (at.code_qualname, &mut process.code_qualname),
+        (at.code_line_table, &mut process.code_line_table),
+        (at.code_first_line, &mut process.code_first_line),
     ];
     let mut code_differing = 0;
     for (position, field) in code_fields {
@@ -108,13 +210,14 @@ pub fn apply(
         // `co_version` is not told, and may have moved as well.
         process.code_version = 0;
     }
-    differing += code_differing + usize::from(replace(&mut process.code_instructions, offset(344)?));
+    differing +=
+        code_differing + usize::from(replace(&mut process.code_instructions, offset(at.code_instructions)?));
 
-    differing += usize::from(replace(&mut process.str_length, offset(552)?));
-    differing += usize::from(replace(&mut process.str_state, offset(544)?));
+    differing += usize::from(replace(&mut process.str_length, offset(at.str_length)?));
+    differing += usize::from(replace(&mut process.str_state, offset(at.str_state)?));
     // The hash lies between length and state; the longer head adds `utf8_length` and `utf8`.
     process.str_hash = process.str_length.saturating_add(8);
-    differing += usize::from(replace(&mut process.str_ascii_data, offset(560)?));
+    differing += usize::from(replace(&mut process.str_ascii_data, offset(at.str_ascii)?));
     process.str_compact_data = process.str_ascii_data.saturating_add(16);
     Ok((layout.sized().ok_or(DebugOffsetsError::TooFar)?, differing))
 }

@@ -16,7 +16,7 @@ use exporter_common::python::{HOLDER_GLOBAL, PythonProcess, TLS_DYNAMIC, TLS_STA
 
 use super::{
     debug_offsets,
-    elf::{ElfFacts, Runtime},
+    elf::{ElfFacts, Legacy, Runtime, State, VersionSource},
     live_check::{self, CheckError},
     offsets::{self, Layout},
     thread_state::TlsRecipe,
@@ -82,7 +82,9 @@ pub enum NotPython {
     #[error("the Python interpreter is still starting: it is looked at again soon")]
     NotYet,
     /// An interpreter of another version.
-    #[error("Python {0} cannot be walked: run it with Python 3.11, 3.12 or 3.13 to see its frames")]
+    #[error(
+        "Python {0} cannot be walked: run it with CPython 3.6 to 3.15, built with the GIL, to see its frames"
+    )]
     Unsupported(String),
     /// The process does not look as its version says.
     #[error(
@@ -170,13 +172,16 @@ pub fn detect(pid: u32, generation: u32, start_ticks: u64, cache: &mut Cache) ->
     let (mapping, facts, runtime) = find_runtime(pid, &maps, cache)?;
     let bias = load_bias(&facts, &mapping)?;
     let memory = ProcessMemory { pid };
-    let base = runtime.address.wrapping_add(bias);
     let version = match runtime.version {
-        Some(at) => Version(memory.read_u32(at.wrapping_add(bias)).map_err(unreadable)?),
-        None => return Err(NotPython::Unsupported("3.10 or older".to_owned())),
+        Some(VersionSource::Word(at)) => Version(memory.read_u32(at.wrapping_add(bias)).map_err(unreadable)?),
+        Some(VersionSource::Text(version)) => version,
+        None => return Err(NotPython::Unsupported("of an unknown version".to_owned())),
     };
     let table = offsets::table(version).ok_or_else(|| NotPython::Unsupported(version.to_string()))?;
-    let (layout, layout_source) = choose_layout(&memory, base, version, &table)?;
+    let (layout, layout_source) = match runtime.state {
+        State::Runtime(at) => choose_layout(&memory, at.wrapping_add(bias), version, &table)?,
+        State::Legacy(_) => (table, LayoutSource::Table),
+    };
     let code_type = runtime
         .code_type
         .ok_or_else(|| NotPython::LayoutNotBelieved("PyCode_Type is not exported".to_owned()))?;
@@ -184,23 +189,69 @@ pub fn detect(pid: u32, generation: u32, start_ticks: u64, cache: &mut Cache) ->
     let mut process = layout.process;
     process.generation = generation;
     process.start_ticks = start_ticks;
-    process.interpreters_head = base.wrapping_add(layout.interpreters_head);
+    let variables = Variables::of(&runtime, &layout, bias)?;
+    process.interpreters_head = variables.interpreters_head;
     process.code_type = code_type.wrapping_add(bias);
-    process.holder =
-        if process.holder_kind == HOLDER_GLOBAL { base.wrapping_add(layout.holder) } else { layout.holder };
+    process.holder = variables.holder;
     live_check::check(&memory, &process).map_err(|error| match error {
         CheckError::NotYet => NotPython::NotYet,
         CheckError::Mismatch(reason) => NotPython::LayoutNotBelieved(reason.to_owned()),
         CheckError::Read(error) if error.is_gone() || error.is_forbidden() => unreadable(error),
         CheckError::Read(error) => NotPython::LayoutNotBelieved(error.to_string()),
     })?;
-    set_tls(&memory, &mut process, &runtime, &facts, bias)?;
-    set_tsd(&memory, &mut process, &layout, &facts, base)?;
+    let tls = if layout.tsd_key.is_none() { runtime.gilstate_tls.or(runtime.tls) } else { runtime.tls };
+    set_tls(&memory, &mut process, tls, &facts, bias)?;
+    set_tsd(&memory, &mut process, &variables, &facts)?;
     if start_ticks != 0 && stat::is_gone(pid, start_ticks) {
         return Err(NotPython::Unreadable("the process has ended".to_owned()));
     }
     let build = if facts.is_library { BuildKind::Shared } else { BuildKind::Static };
     Ok(Detected { process, version: version.to_string(), build, layout_source })
+}
+
+/// Addresses in the process of what the interpreter keeps for itself.
+struct Variables {
+    interpreters_head: u64,
+    /// See `PythonProcess::holder`: an address, or an offset in the interpreter.
+    holder: u64,
+    key: Option<Key>,
+}
+
+/// The pthread key of the thread state.
+struct Key {
+    address: u64,
+    /// The `int` that says whether there is a key; without it the key is −1 until it is made.
+    is_initialised: Option<u64>,
+}
+
+impl Variables {
+    fn of(runtime: &Runtime, layout: &Layout, bias: u64) -> Result<Self, NotPython> {
+        match runtime.state {
+            State::Runtime(at) => {
+                let base = at.wrapping_add(bias);
+                let holder = match layout.process.holder_kind {
+                    HOLDER_GLOBAL => base.wrapping_add(layout.holder),
+                    _ => layout.holder,
+                };
+                let key = layout.tsd_key.map(|offset| {
+                    let address = base.wrapping_add(offset);
+                    Key { address, is_initialised: Some(address.wrapping_sub(4)) }
+                });
+                Ok(Self { interpreters_head: base.wrapping_add(layout.interpreters_head), holder, key })
+            }
+            State::Legacy(Legacy { current, interpreters, key }) => {
+                let interpreters = interpreters.ok_or_else(|| {
+                    NotPython::LayoutNotBelieved("PyInterpreterState_Head has another form".to_owned())
+                })?;
+                let key = key.map(|at| Key { address: at.wrapping_add(bias), is_initialised: None });
+                Ok(Self {
+                    interpreters_head: interpreters.wrapping_add(bias),
+                    holder: current.wrapping_add(bias),
+                    key,
+                })
+            }
+        }
+    }
 }
 
 fn unreadable(error: ReadError) -> NotPython {
@@ -280,11 +331,11 @@ fn choose_layout(
 fn set_tls(
     memory: &impl RemoteMemory,
     process: &mut PythonProcess,
-    runtime: &Runtime,
+    recipe: Option<TlsRecipe>,
     facts: &ElfFacts,
     bias: u64,
 ) -> Result<(), NotPython> {
-    match runtime.tls {
+    match recipe {
         Some(TlsRecipe::Static(offset)) => {
             process.tls_kind = TLS_STATIC;
             process.tls_offset = i64::from(offset).cast_unsigned();
@@ -309,19 +360,20 @@ fn set_tls(
 fn set_tsd(
     memory: &impl RemoteMemory,
     process: &mut PythonProcess,
-    layout: &Layout,
+    variables: &Variables,
     facts: &ElfFacts,
-    base: u64,
 ) -> Result<(), NotPython> {
-    let Some(offset) = layout.tsd_key else {
+    let Some(Key { address, is_initialised }) = variables.key else {
         return Ok(());
     };
-    let at = base.wrapping_add(offset);
-    let is_initialised = memory.read_u32(at.wrapping_sub(4)).map_err(unreadable)?;
+    let key = memory.read_u32(address).map_err(unreadable)?;
+    let is_initialised = match is_initialised {
+        Some(at) => memory.read_u32(at).map_err(unreadable)?,
+        None => u32::from(key != u32::MAX),
+    };
     if is_initialised == 0 {
         return Err(NotPython::NotYet);
     }
-    let key = memory.read_u32(at).map_err(unreadable)?;
     if is_initialised != 1 || key >= KEY_LIMIT {
         return Err(NotPython::LayoutNotBelieved("the key of the thread state is none".to_owned()));
     }

@@ -11,7 +11,11 @@ use object::{
     read::elf::ElfFile64,
 };
 
-use super::thread_state::{self, TlsRecipe};
+use super::{
+    machine_code,
+    thread_state::{self, TlsRecipe},
+    version::Version,
+};
 
 /// Most bytes of a section that is read; the largest seen (LLVM) are below 16 MiB.
 const SECTION_LIMIT: u64 = 64 << 20;
@@ -40,14 +44,45 @@ pub struct ElfFacts {
 /// An interpreter in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Runtime {
-    /// `_PyRuntime`.
-    pub address: u64,
+    /// Where its state is.
+    pub state: State,
     /// `PyCode_Type`.
     pub code_type: Option<u64>,
-    /// `Py_Version`: a 32-bit word (3.11 and later).
-    pub version: Option<u64>,
-    /// How the thread state is found (3.12 and later).
+    /// Its version.
+    pub version: Option<VersionSource>,
+    /// How the attached thread state is found (3.12 and later).
     pub tls: Option<TlsRecipe>,
+    /// How the thread state is found, attached or not (3.15 and later, which have no pthread key).
+    pub gilstate_tls: Option<TlsRecipe>,
+}
+
+/// Where an interpreter keeps its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// `_PyRuntime` (3.7 and later).
+    Runtime(u64),
+    /// Variables of their own (3.6 and earlier).
+    Legacy(Legacy),
+}
+
+/// The variables of 3.6. Those that are not exported are in the machine code of functions that are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Legacy {
+    /// `_PyThreadState_Current`.
+    pub current: u64,
+    /// `interp_head`, from `PyInterpreterState_Head`.
+    pub interpreters: Option<u64>,
+    /// `autoTLSkey`, from `PyGILState_GetThisThreadState`.
+    pub key: Option<u64>,
+}
+
+/// Where the version is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VersionSource {
+    /// `Py_Version`: a 32-bit word at this address (3.11 and later).
+    Word(u64),
+    /// `PY_VERSION`, the text that `Py_GetVersion` shows.
+    Text(Version),
 }
 
 impl ElfFacts {
@@ -98,8 +133,67 @@ impl ElfFacts {
             }
         }
 
-        let (mut address, mut code_type, mut version, mut current) = (None, None, None, None);
-        for symbol in section(".dynsym").unwrap_or_default().as_chunks::<SYMBOL_BYTES>().0 {
+        let symbols = Symbols::find(section(".dynsym").unwrap_or_default(), names);
+        let bytes = |address: u64, length: usize| {
+            let &(offset, _, base, _) = segments.iter().find(|(_, size, base, _)| {
+                address.checked_sub(*base).is_some_and(|into| into.saturating_add(length as u64) <= *size)
+            })?;
+            file.read_bytes_at(offset.checked_add(address - base)?, length as u64).ok()
+        };
+        let code = |address: Option<u64>| Some((bytes(address?, thread_state::CODE_BYTES)?, address?));
+        // An embedder may export nothing: the section holds exactly the runtime.
+        let runtime =
+            symbols.runtime.or_else(|| elf.section_by_name(".PyRuntime").map(|section| section.address()));
+        let state = match (runtime, symbols.current) {
+            (Some(address), _) => Some(State::Runtime(address)),
+            (None, Some(current)) => Some(State::Legacy(Legacy {
+                current,
+                interpreters: code(symbols.head).and_then(|(code, at)| machine_code::returned(code, at)),
+                key: code(symbols.gilstate).and_then(|(code, at)| machine_code::first_argument(code, at)),
+            })),
+            (None, None) => None,
+        };
+        let text = || {
+            let at = symbols.get_version?;
+            machine_code::addresses(bytes(at, machine_code::VERSION_CODE_BYTES)?, at)
+                .find_map(|address| Version::parse(bytes(address, Version::TEXT_BYTES)?))
+        };
+        facts.runtime = state.map(|state| Runtime {
+            state,
+            code_type: symbols.code_type,
+            version: symbols.version.map(VersionSource::Word).or_else(|| text().map(VersionSource::Text)),
+            tls: code(symbols.get_current).and_then(|(code, at)| thread_state::parse(code, at)),
+            gilstate_tls: code(symbols.gilstate).and_then(|(code, at)| thread_state::parse(code, at)),
+        });
+        facts
+    }
+}
+
+/// Addresses of the exported symbols that tell of an interpreter.
+#[derive(Default)]
+struct Symbols {
+    /// `_PyRuntime`.
+    runtime: Option<u64>,
+    /// `_PyThreadState_Current`.
+    current: Option<u64>,
+    /// `PyInterpreterState_Head`.
+    head: Option<u64>,
+    /// `PyGILState_GetThisThreadState`.
+    gilstate: Option<u64>,
+    /// `_PyThreadState_GetCurrent`.
+    get_current: Option<u64>,
+    /// `PyCode_Type`.
+    code_type: Option<u64>,
+    /// `Py_Version`.
+    version: Option<u64>,
+    /// `Py_GetVersion`.
+    get_version: Option<u64>,
+}
+
+impl Symbols {
+    fn find(table: &[u8], names: &[u8]) -> Self {
+        let mut found = Self::default();
+        for symbol in table.as_chunks::<SYMBOL_BYTES>().0 {
             // st_name @ 0, st_shndx @ 6, st_value @ 8
             let name_at = u64::from(u32::from_le_bytes([symbol[0], symbol[1], symbol[2], symbol[3]]));
             if (symbol[6], symbol[7]) == (0, 0)
@@ -109,31 +203,20 @@ impl ElfFacts {
             {
                 continue;
             }
-            match string(names, name_at) {
-                Some(b"_PyRuntime") => address = word(symbol, 8),
-                Some(b"PyCode_Type") => code_type = word(symbol, 8),
-                Some(b"Py_Version") => version = word(symbol, 8),
-                Some(b"_PyThreadState_GetCurrent") => current = word(symbol, 8),
-                _ => {}
-            }
+            let field = match string(names, name_at) {
+                Some(b"_PyRuntime") => &mut found.runtime,
+                Some(b"_PyThreadState_Current") => &mut found.current,
+                Some(b"PyInterpreterState_Head") => &mut found.head,
+                Some(b"PyGILState_GetThisThreadState") => &mut found.gilstate,
+                Some(b"_PyThreadState_GetCurrent") => &mut found.get_current,
+                Some(b"PyCode_Type") => &mut found.code_type,
+                Some(b"Py_Version") => &mut found.version,
+                Some(b"Py_GetVersion") => &mut found.get_version,
+                _ => continue,
+            };
+            *field = word(symbol, 8);
         }
-        // An embedder may export nothing: the section holds exactly the runtime.
-        let address = address.or_else(|| elf.section_by_name(".PyRuntime").map(|section| section.address()));
-        let code = |address: u64| {
-            let &(offset, _, base, _) = segments.iter().find(|(_, size, base, _)| {
-                address
-                    .checked_sub(*base)
-                    .is_some_and(|into| into.saturating_add(thread_state::CODE_BYTES as u64) <= *size)
-            })?;
-            file.read_bytes_at(offset.checked_add(address - base)?, thread_state::CODE_BYTES as u64).ok()
-        };
-        facts.runtime = address.map(|address| Runtime {
-            address,
-            code_type,
-            version,
-            tls: current.and_then(|at| thread_state::parse(code(at)?, at)),
-        });
-        facts
+        found
     }
 }
 

@@ -12,6 +12,7 @@ pub mod elf;
 pub mod fingerprint;
 pub mod line_table;
 pub mod live_check;
+pub mod machine_code;
 pub mod offsets;
 pub mod text;
 pub mod thread_state;
