@@ -153,6 +153,10 @@ def score(records, t, rate=None, syms=None):
     cpu = collections.Counter()
     for k, v in t["cpu"].items():
         cpu[k.split(":")[0]] += v
+    # A function's share is that of its whole calls, not of its hot lines only, where the workload measured both.
+    for k, (_, whole) in (t.get("leaf") or {}).items():
+        if k in cpu:
+            cpu[k] = max(cpu[k], whole)
     total_cpu = sum(k.get("proc_cpu", k.get("total_cpu", k["cpu"])) for k in kids.values()) if kids else (
         t["process_cpu_seconds"])
     edges = {tuple(e) for e in t["edges"]}

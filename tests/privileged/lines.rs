@@ -8,7 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use exporter_tests::exporter::{Recording, record_program};
+use exporter_tests::calls;
+use exporter_tests::exporter::record_program;
 use exporter_tests::folded::{Stack, total};
 use exporter_tests::interpreter::{self, Interpreter};
 use exporter_tests::{is_root, truth};
@@ -33,7 +34,7 @@ fn check(python: &Interpreter) {
     assert!(table > 65_536, "{python}: the huge function's line table has {table} bytes");
     let stacks = recording.of(truth::pid(&truth["pid"]));
     every_line_is_one_of_its_code(python, &truth, &stacks);
-    every_call_is_one_that_took_place(python, &truth, &stacks, &recording);
+    calls::every_call_took_place(python, &truth, &recording, RATE);
 
     let file = truth::text(&truth["generated"]);
     for (name, floor) in [("far", 0.7), ("huge", 0.9)] {
@@ -74,40 +75,4 @@ fn every_line_is_one_of_its_code(python: &Interpreter, truth: &serde_json::Value
         }
     }
     println!("{python}: {checked} frames have a line of their code");
-}
-
-fn every_call_is_one_that_took_place(
-    python: &Interpreter,
-    truth: &serde_json::Value,
-    stacks: &[&Stack],
-    recording: &Recording,
-) {
-    let mut chains = Vec::new();
-    for (key, function) in truth::functions(truth) {
-        for chain in truth::chains(function) {
-            chains.push((key.clone(), chain, truth::float(&function["seconds"])));
-        }
-    }
-    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    for stack in stacks.iter().filter(|stack| stack.leaf().name == "burn") {
-        let matching = chains.iter().find(|(_, chain, _)| {
-            chain.len() == stack.frames.len()
-                && chain.iter().zip(&stack.frames).take(chain.len() - 1).all(|(is, frame)| is.is(frame))
-        });
-        let Some((key, _, _)) = matching else {
-            panic!("{python}: no call took place like {stack:?}\n{}", recording.tail());
-        };
-        *counts.entry(key).or_default() += stack.count;
-    }
-    let places = chains.iter().filter(|(_, chain, _)| chain.last().is_some_and(|leaf| leaf.name == "burn"));
-    for (key, _, seconds) in places {
-        let count = counts.get(key.as_str()).copied().unwrap_or_default();
-        let expected = seconds * RATE;
-        assert!(
-            count as f64 >= expected * 0.7,
-            "{python}: {key:?} has {count} samples for {expected:.0}\n{}",
-            recording.tail()
-        );
-    }
-    println!("{python}: {} places of calls seen", counts.len());
 }

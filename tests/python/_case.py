@@ -3,7 +3,7 @@
 A program prints `ready PID`, waits for a line on stdin if --gate is given, works, and then writes what a profiler must
 show as JSON to --truth FILE. The truth comes from the interpreter itself: chains from sys._getframe, line sets from
 co_lines (from the line table before 3.10), seconds from the CPU clock of the thread that worked.
-Python 3.8 and newer, standard library only.
+Python 3.6 and newer, standard library only.
 
 The truth of every program:
     program, python, pid, tid, file
@@ -17,13 +17,15 @@ The truth of every program:
 """
 import argparse
 import dis
+import functools
 import json
 import os
 import sys
 import threading
 import time
 
-cpu = time.thread_time
+# 3.6 has no thread_time: the same clock, and still no Python frame.
+cpu = getattr(time, "thread_time", None) or functools.partial(time.clock_gettime, time.CLOCK_THREAD_CPUTIME_ID)
 
 
 def parser(doc):
@@ -60,7 +62,7 @@ def chain(frame):
 class Truth:
     def __init__(self, file):
         self.d = {"program": os.path.basename(file), "python": "%d.%d.%d" % sys.version_info[:3], "pid": os.getpid(),
-                  "tid": threading.get_native_id(), "file": file, "functions": {}}
+                  "tid": getattr(threading, "get_native_id", os.getpid)(), "file": file, "functions": {}}
 
     def saw(self, key, burn_lines=()):
         """Record the caller as function `key`; burn_lines count from the line that calls this."""

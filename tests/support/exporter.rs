@@ -2,7 +2,7 @@
 //!
 //! Every recording is checked for what no case may show: a panic, a log flood, a frame that is no frame.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -184,12 +184,24 @@ pub fn record_program(
     name: &str,
     arguments: &[&str],
 ) -> (Value, Recording) {
-    let dir = TempDir::new("truth");
+    let dir = match &python.root {
+        Some(root) => TempDir::new_in(&root.join("tmp"), "truth"),
+        None => TempDir::new("truth"),
+    };
+    let mut program = program(name);
+    if python.root.is_some() {
+        // Both files, where the interpreter can read them.
+        for file in ["_case.py", name] {
+            fs::copy(crate::program(file), dir.join(file)).expect("a copy");
+        }
+        program = dir.join(name);
+    }
     let truth = dir.join("truth.json");
-    let program = program(name);
-    let mut command = vec![python.path.as_os_str(), program.as_os_str()];
-    command.extend(arguments.iter().map(OsStr::new));
-    command.extend(["--truth".as_ref(), truth.as_os_str()]);
+    let mut command = python.command();
+    command.push(python.sees(&program).into());
+    command.extend(arguments.iter().map(OsString::from));
+    command.extend(["--truth".into(), python.sees(&truth).into()]);
+    let command: Vec<&OsStr> = command.iter().map(OsString::as_os_str).collect();
     let recording = record_command(options, &command);
     (truth::read(&truth), recording)
 }

@@ -10,6 +10,7 @@
 )]
 
 pub mod bpf;
+pub mod calls;
 pub mod collector;
 pub mod daemon;
 pub mod exporter;

@@ -12,8 +12,13 @@ pub struct TempDir(PathBuf);
 impl TempDir {
     /// Makes it.
     pub fn new(name: &str) -> Self {
+        Self::new_in(&std::env::temp_dir(), name)
+    }
+
+    /// Makes it in a folder.
+    pub fn new_in(folder: &Path, name: &str) -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("otel-pe-{name}-{}-{number}", std::process::id()));
+        let path = folder.join(format!("otel-pe-{name}-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a temporary directory");
         Self(path)
     }

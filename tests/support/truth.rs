@@ -44,7 +44,9 @@ pub fn chains(function: &Value) -> Vec<Vec<TrueFrame>> {
 }
 
 fn true_frame(value: &Value) -> TrueFrame {
-    TrueFrame { name: text(&value["qualname"]), file: text(&value["file"]), line: int(&value["line"]) }
+    // Before 3.11 a code object has its plain name only.
+    let name = if value["qualname"].is_null() { "name" } else { "qualname" };
+    TrueFrame { name: text(&value[name]), file: text(&value["file"]), line: int(&value["line"]) }
 }
 
 /// A number that is whole.

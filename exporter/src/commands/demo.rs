@@ -221,7 +221,7 @@ fn find_python() -> Result<Python> {
         refused.push(format!("{name} is {version}"));
     }
     let found = if refused.is_empty() { "none found".to_owned() } else { refused.join(", ") };
-    bail!("no CPython 3.11 to 3.13 in PATH ({found}): install one, or put its folder first in PATH")
+    bail!("no CPython 3.8 to 3.15 in PATH ({found}): install one, or put its folder first in PATH")
 }
 
 /// Whether `cpython 3 12 1` and the like can be profiled.
@@ -232,7 +232,7 @@ fn is_supported(version: &str) -> bool {
         && words
             .next()
             .and_then(|minor| minor.parse::<u8>().ok())
-            .is_some_and(|minor| (11..=13).contains(&minor))
+            .is_some_and(|minor| (8..=15).contains(&minor))
 }
 
 /// What the receiver got.
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn only_interpreters_that_the_walk_knows_are_used() {
         assert!(is_supported("cpython 3 11 7") && is_supported("cpython 3 13 0"));
-        for wrong in ["cpython 3 10 2", "cpython 3 14 0", "pypy 3 11 1", "cpython 2 12 0", ""] {
+        for wrong in ["cpython 3 7 2", "cpython 3 16 0", "pypy 3 11 1", "cpython 2 12 0", ""] {
             assert!(!is_supported(wrong), "{wrong}");
         }
     }

@@ -112,7 +112,7 @@ fn report(profiler: &Profiler, window: &ProfileWindow) {
     say!("{samples} samples of {} processes", window.processes.len());
     if samples == 0 {
         say!(
-            "no Python process used the CPU: is it running, is it CPython 3.11 to 3.13, and may the \
+            "no Python process used the CPU: is it running, is it CPython 3.6 to 3.15, and may the \
              exporter see it? `otel-profile-exporter doctor --pid PID` tells"
         );
     }

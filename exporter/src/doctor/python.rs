@@ -6,7 +6,7 @@ use super::{Check, Verdict};
 use crate::interpreter::python::{Cache, NotPython, detect};
 use crate::process::stat;
 
-const NEEDED: &str = "CPython 3.11 to 3.13";
+const NEEDED: &str = "CPython 3.6 to 3.15";
 
 /// The process asked for, or all.
 #[must_use]

@@ -126,7 +126,9 @@ impl PythonSymbols {
 }
 
 /// Code that no program wrote: `_Py_InitCleanup` (Python/specialize.c, 3.12 and later) runs around an
-/// `__init__` whose call was specialised; its file name is empty, and `sys._getframe` skips it too.
+/// `__init__` whose call was specialised, and `sys._getframe` skips it too. It has no first line, and its
+/// file name is empty (3.12) or its own name (3.13).
 fn is_internal(code: &CodeObject) -> bool {
-    code.file.is_empty() && &*code.name == "__init__"
+    const NAME: &str = "__init__";
+    code.first_line == 0 && &*code.name == NAME && (code.file.is_empty() || &*code.file == NAME)
 }
