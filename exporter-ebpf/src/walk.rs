@@ -151,7 +151,9 @@ impl Walk {
                     let first = object.wrapping_add(self.process.code_instructions as u64);
                     pointer.wrapping_sub(first) as i32
                 }
-                INSTRUCTION_UNITS => half_at::<0x7c>(buffer, self.process.frame_instruction).wrapping_mul(2) as i32,
+                INSTRUCTION_UNITS => {
+                    half_at::<0x7c>(buffer, self.process.frame_instruction).wrapping_mul(2) as i32
+                }
                 _ => half_at::<0x7c>(buffer, self.process.frame_instruction) as i32,
             };
             let entry = self.process.frame_is_entry != 0 && byte_at(buffer, self.process.frame_is_entry) != 0;
