@@ -6,8 +6,9 @@
 The rules, for each cell (workload x Python): at least 5,000 samples; the whole chain in 99.5 % of the samples of a known
 leaf; call lines 100 %; leaf lines as many as the workload's own clock says less 3 standard errors; no impossible edge, no
 unknown frame; shares within 3 standard errors (never tighter than 2 points), thread shares too; the rate within 3 standard
-errors, that of the sum of cells run together within 3 %; of children 95 % seen with their own function, and no sample
-without Python frames between their first and last one with them; churn frames consistent and alive 100 %. Over all cells
+errors, that of the sum of cells run together within 3 %; of children 95 % seen with their own function, and at most 1 %
+of samples without Python frames between their first and last one with them (an interpreter that starts is in C code
+between two runs of Python code: its thread state has no frame then); churn frames consistent and alive 100 %. Over all cells
 the mean error of the largest share within 0.5 point. A figure that is not there breaks its rule.
 """
 import argparse
@@ -19,6 +20,7 @@ import sys
 import time
 
 ENOUGH = 5000
+NO_FRAME_AT_START = 1.0                 # per cent
 THREADED = ("threads", "coroutines")
 WITH_CHILDREN = ("subproc", "imports")
 COLUMNS = ("samples chain_ok call_line_ok leaf_line_ok leaf_true_pct bad_edge unknown share_err se3 thread_err rate_ratio "
@@ -53,7 +55,7 @@ def errors(d):
         rule("thread_err", lambda v: v <= max(2.0, se(0.5)))
     if w in WITH_CHILDREN:
         rule("kids_burn_pct", lambda v: v >= 95)
-        rule("no_python_inside", lambda v: v == 0)
+        rule("no_python_inside", lambda v: v <= NO_FRAME_AT_START)
     else:
         rule("rate_ratio", lambda v: abs(v - 1) <= 3 / n ** 0.5)
     if w == "churn":

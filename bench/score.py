@@ -68,7 +68,7 @@ def churn_name(fn):
 
 
 def pct(a, b):
-    return round(100.0 * a / b, 1) if b else None
+    return round(100.0 * a / b, 2) if b else None
 
 
 def window(records, t):
@@ -295,7 +295,7 @@ def score(records, t, rate=None, syms=None):
     out.update(workload=t["workload"], python=t["python"], samples=n)
     leafs = [v for k, v in (t.get("leaf") or {}).items() if k in keys]
     if leafs:
-        out["leaf_true_pct"] = round(100 * sum(v[0] for v in leafs) / sum(v[1] for v in leafs), 1)
+        out["leaf_true_pct"] = round(100 * sum(v[0] for v in leafs) / sum(v[1] for v in leafs), 2)
     if kids:
         out["kids_seen"] = "%d/%d" % (sum(1 for k in kids if kid_n[k]), len(kids))
         seen = sum(1 for k in kids if kid_burn[k])
