@@ -188,7 +188,7 @@ fn interpreters_are_detected_and_their_code_is_read() {
         let debug_offsets = found.layout_source == LayoutSource::DebugOffsets;
         assert_eq!(debug_offsets, minor >= 13);
         assert_eq!(process.holder_kind, if minor <= 11 { HOLDER_GLOBAL } else { HOLDER_INTERPRETER });
-        let tls = match found.build {
+        let tls = match found.build.kind {
             _ if minor <= 11 => TLS_NONE,
             BuildKind::Static => TLS_STATIC,
             BuildKind::Shared => TLS_DYNAMIC,

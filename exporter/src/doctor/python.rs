@@ -41,13 +41,7 @@ fn check(pid: u32, asked: bool, cache: &mut Cache) -> Option<Check> {
         Err(_) => return None,
     };
     let (verdict, found) = match detect(pid, 0, start_ticks, cache) {
-        Ok(python) => {
-            let text = format!(
-                "CPython {}, {:?} build, layout by {:?}",
-                python.version, python.build, python.layout_source
-            );
-            (Verdict::Good, text)
-        }
+        Ok(python) => (Verdict::Good, python.to_string()),
         Err(NotPython::NoRuntime) if !asked => return None,
         Err(NotPython::Unreadable(_)) if !asked && stat::is_gone(pid, start_ticks) => return None,
         Err(error) => (if asked { Verdict::Bad } else { Verdict::Note }, error.to_string()),

@@ -13,7 +13,7 @@ use aya::maps::MapData;
 use exporter_common::process_event::{EVENT_EXEC, EVENT_EXIT, EVENT_FORK, EVENT_UNKNOWN, ProcessEvent};
 use exporter_common::python::{PythonProcess, STATE_PYTHON};
 
-use crate::interpreter::python::detect::{Cache, NotPython, detect};
+use crate::interpreter::python::{Cache, NotPython, detect};
 use crate::process::identity::ProcessIdentity;
 use crate::process::registry::{Entry, Registry};
 use crate::process::stat;

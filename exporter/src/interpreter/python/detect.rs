@@ -3,23 +3,28 @@
 //! Enters: a pid. Leaves: a [`PythonProcess`] that has been checked against the live process, or the
 //! reason why there is none. What a file says is kept, so that a further process of the same
 //! interpreter costs a few reads of its memory and no look into a file.
+//!
+//! ```text
+//! mapped files → those with a runtime → version and address (told, else guessed)
+//!              → layout → checked against live threads → routes to the thread state
+//! ```
+//!
+//! A process may hold several runtimes. The first that runs is walked, in the order of addresses; the
+//! others are named in [`Detected::others`].
 
-use std::{
-    collections::HashMap,
-    fs::{self, File, Metadata},
-    io,
-    os::unix::fs::MetadataExt as _,
-    sync::Arc,
-};
+use std::{fmt, sync::Arc};
 
-use exporter_common::python::{HOLDER_GLOBAL, PythonProcess, TLS_DYNAMIC, TLS_STATIC, TSD_GLIBC, TSD_MUSL};
+use exporter_common::python::{PythonProcess, TLS_NONE, TSD_NONE};
 
 use super::{
+    build::{Build, BuildKind, LayoutSource, Missing},
     debug_offsets,
-    elf::{ElfFacts, Legacy, Runtime, State, VersionSource},
-    live_check::{self, CheckError},
+    elf::{ElfFacts, Runtime, State, VersionSource},
+    files::Cache,
+    live_check::{self, CheckError, Found, Trust},
     offsets::{self, Layout},
-    thread_state::TlsRecipe,
+    route::{self, Variables, unreadable},
+    scan, tls_search,
     version::Version,
 };
 use crate::{
@@ -27,37 +32,8 @@ use crate::{
         mappings::{self, Mapping},
         stat,
     },
-    remote_memory::{ProcessMemory, ReadError, RemoteMemory},
+    remote_memory::{ProcessMemory, RemoteMemory},
 };
-
-/// Most files remembered in each of the two halves of the cache.
-const CACHE_FILES: usize = 1_024;
-/// glibc x86-64: offset of the first block of pthread keys in `struct pthread` (2.31 to 2.43).
-const GLIBC_FIRST_BLOCK: u16 = 784;
-/// glibc x86-64: offset of `struct pthread.specific` (2.31 to 2.43).
-const GLIBC_SPECIFIC: u16 = 1_296;
-/// musl x86-64: offset of the array of keys in `struct pthread` (1.2.3).
-const MUSL_SPECIFIC: u16 = 128;
-/// pthread keys there can be (glibc; musl has 128).
-const KEY_LIMIT: u32 = 1_024;
-
-/// Where the interpreter is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BuildKind {
-    /// In the executable.
-    Static,
-    /// In a library.
-    Shared,
-}
-
-/// Where the layout comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LayoutSource {
-    /// The interpreter's own `_Py_DebugOffsets` (3.13 and later).
-    DebugOffsets,
-    /// The table of its version.
-    Table,
-}
 
 /// A Python process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,10 +42,24 @@ pub struct Detected {
     pub process: PythonProcess,
     /// Version of the interpreter (`3.12.1`).
     pub version: String,
-    /// Where the interpreter is.
-    pub build: BuildKind,
+    /// How the interpreter was built into the process.
+    pub build: Build,
     /// Where the layout comes from.
     pub layout_source: LayoutSource,
+    /// What its profile lacks.
+    pub missing: Vec<Missing>,
+    /// Further interpreters that run in the process and are not walked: version and file.
+    pub others: Vec<String>,
+}
+
+impl fmt::Display for Detected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CPython {} ({}), layout by {}", self.version, self.build, self.layout_source)?;
+        for (at, missing) in self.missing.iter().enumerate() {
+            write!(f, "{}{missing}", if at == 0 { "; missing: " } else { ", " })?;
+        }
+        self.others.iter().try_for_each(|other| write!(f, "; not walked: CPython {other}"))
+    }
 }
 
 /// Why a process has no Python stacks.
@@ -98,70 +88,6 @@ pub enum NotPython {
     Unreadable(String),
 }
 
-/// A file's identity: device, inode, bytes, time of last change.
-type FileKey = (u64, u64, u64, i64, i64);
-
-/// What is known of files, bounded: when the younger half is full, the older is forgotten.
-#[derive(Debug, Default)]
-pub struct Cache {
-    young: HashMap<FileKey, Arc<ElfFacts>>,
-    old: HashMap<FileKey, Arc<ElfFacts>>,
-    /// Files read.
-    reads: u64,
-}
-
-impl Cache {
-    /// An empty cache.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Number of files read so far: those that were not known.
-    #[must_use]
-    pub fn reads(&self) -> u64 {
-        self.reads
-    }
-
-    /// Findings of the file behind a mapping.
-    fn facts(&mut self, pid: u32, mapping: &Mapping) -> io::Result<Arc<ElfFacts>> {
-        // Through the mapping the very file is reached, whatever the mount namespace or a deletion
-        // did to its path; that needs a capability, the path does not.
-        let by_mapping = format!("/proc/{pid}/map_files/{:x}-{:x}", mapping.start, mapping.end);
-        let by_path = format!("/proc/{pid}/root{}", mapping.path);
-        let (path, metadata) = match fs::metadata(&by_mapping) {
-            Ok(metadata) => (by_mapping, metadata),
-            Err(_) => {
-                let metadata = fs::metadata(&by_path)?;
-                (by_path, metadata)
-            }
-        };
-        if !metadata.is_file() {
-            return Ok(Arc::default());
-        }
-        let key = file_key(&metadata);
-        if let Some(facts) = self.young.get(&key) {
-            return Ok(Arc::clone(facts));
-        }
-        let facts = match self.old.remove(&key) {
-            Some(facts) => facts,
-            None => {
-                self.reads += 1;
-                Arc::new(ElfFacts::read(File::open(path)?))
-            }
-        };
-        if self.young.len() >= CACHE_FILES {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.insert(key, Arc::clone(&facts));
-        Ok(facts)
-    }
-}
-
-fn file_key(metadata: &Metadata) -> FileKey {
-    (metadata.dev(), metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec())
-}
-
 /// Looks for CPython in the process `pid` that began at `start_ticks` (0 leaves that unchecked).
 ///
 /// # Errors
@@ -169,125 +95,219 @@ fn file_key(metadata: &Metadata) -> FileKey {
 /// [`NotPython`] says why there is nothing to walk; [`NotPython::NotYet`] asks for another look.
 pub fn detect(pid: u32, generation: u32, start_ticks: u64, cache: &mut Cache) -> Result<Detected, NotPython> {
     let maps = mappings::read(pid).map_err(|error| NotPython::Unreadable(error.to_string()))?;
-    let (mapping, facts, runtime) = find_runtime(pid, &maps, cache)?;
-    let bias = load_bias(&facts, &mapping)?;
-    let memory = ProcessMemory { pid };
-    let version = match runtime.version {
-        Some(VersionSource::Word(at)) => Version(memory.read_u32(at.wrapping_add(bias)).map_err(unreadable)?),
-        Some(VersionSource::Text(version)) => version,
-        None => return Err(NotPython::Unsupported("of an unknown version".to_owned())),
-    };
-    let table = offsets::table(version).ok_or_else(|| NotPython::Unsupported(version.to_string()))?;
-    let (layout, layout_source) = match runtime.state {
-        State::Runtime(at) => choose_layout(&memory, at.wrapping_add(bias), version, &table)?,
-        State::Legacy(_) => (table, LayoutSource::Table),
-    };
-    let code_type = runtime
-        .code_type
-        .ok_or_else(|| NotPython::LayoutNotBelieved("PyCode_Type is not exported".to_owned()))?;
+    detect_in(pid, generation, start_ticks, &maps, cache)
+}
 
-    let mut process = layout.process;
-    process.generation = generation;
-    process.start_ticks = start_ticks;
-    let variables = Variables::of(&runtime, &layout, bias)?;
-    process.interpreters_head = variables.interpreters_head;
-    process.code_type = code_type.wrapping_add(bias);
-    process.holder = variables.holder;
-    live_check::check(&memory, &process).map_err(|error| match error {
-        CheckError::NotYet => NotPython::NotYet,
-        CheckError::Mismatch(reason) => NotPython::LayoutNotBelieved(reason.to_owned()),
-        CheckError::Read(error) if error.is_gone() || error.is_forbidden() => unreadable(error),
-        CheckError::Read(error) => NotPython::LayoutNotBelieved(error.to_string()),
-    })?;
-    let tls = if layout.tsd_key.is_none() { runtime.gilstate_tls.or(runtime.tls) } else { runtime.tls };
-    set_tls(&memory, &mut process, tls, &facts, bias)?;
-    set_tsd(&memory, &mut process, &variables, &facts)?;
+/// The same, with the mappings of the process as they were a moment ago.
+///
+/// # Errors
+///
+/// As [`detect`].
+pub fn detect_in(
+    pid: u32,
+    generation: u32,
+    start_ticks: u64,
+    maps: &[Mapping],
+    cache: &mut Cache,
+) -> Result<Detected, NotPython> {
+    let files = files_of(pid, maps, cache);
+    let is_embedded = !files.facts.iter().any(|(_, facts)| facts.is_launcher && !facts.is_library);
+    let mut first: Option<Detected> = None;
+    let mut others = Vec::new();
+    let mut error = None;
+    for (mapping, facts) in &files.facts {
+        let Some(runtime) = facts.runtime else { continue };
+        let candidate = Candidate { memory: ProcessMemory { pid }, maps, mapping, facts, runtime };
+        match candidate.detect() {
+            Ok(found) if first.is_none() => {
+                first = Some(Detected { build: Build { is_embedded, ..found.build }, ..found });
+            }
+            Ok(found) => others.push(format!("{} ({})", found.version, mapping.path)),
+            Err(NotPython::NotYet) => error = Some(NotPython::NotYet),
+            Err(other) => error = error.or(Some(other)),
+        }
+    }
+    let Some(mut found) = first else {
+        return Err(match (error, files.fault) {
+            (Some(error), _) => error,
+            (None, _) if files.needs_runtime => NotPython::NotYet,
+            (None, Some(fault)) => NotPython::Unreadable(fault),
+            (None, None) => NotPython::NoRuntime,
+        });
+    };
     if start_ticks != 0 && stat::is_gone(pid, start_ticks) {
         return Err(NotPython::Unreadable("the process has ended".to_owned()));
     }
-    let build = if facts.is_library { BuildKind::Shared } else { BuildKind::Static };
-    Ok(Detected { process, version: version.to_string(), build, layout_source })
+    found.process.generation = generation;
+    found.process.start_ticks = start_ticks;
+    found.missing.extend((!others.is_empty()).then_some(Missing::OtherRuntimes));
+    found.others = others;
+    Ok(found)
 }
 
-/// Addresses in the process of what the interpreter keeps for itself.
-struct Variables {
-    interpreters_head: u64,
-    /// See `PythonProcess::holder`: an address, or an offset in the interpreter.
-    holder: u64,
-    key: Option<Key>,
+/// The files that a process runs code of.
+struct Files<'a> {
+    /// Each with the first of its executable mappings.
+    facts: Vec<(&'a Mapping, Arc<ElfFacts>)>,
+    /// Whether one needs a runtime.
+    needs_runtime: bool,
+    /// What hindered from reading one.
+    fault: Option<String>,
 }
 
-/// The pthread key of the thread state.
-struct Key {
-    address: u64,
-    /// The `int` that says whether there is a key; without it the key is −1 until it is made.
-    is_initialised: Option<u64>,
-}
-
-impl Variables {
-    fn of(runtime: &Runtime, layout: &Layout, bias: u64) -> Result<Self, NotPython> {
-        match runtime.state {
-            State::Runtime(at) => {
-                let base = at.wrapping_add(bias);
-                let holder = match layout.process.holder_kind {
-                    HOLDER_GLOBAL => base.wrapping_add(layout.holder),
-                    _ => layout.holder,
-                };
-                let key = layout.tsd_key.map(|offset| {
-                    let address = base.wrapping_add(offset);
-                    Key { address, is_initialised: Some(address.wrapping_sub(4)) }
-                });
-                Ok(Self { interpreters_head: base.wrapping_add(layout.interpreters_head), holder, key })
-            }
-            State::Legacy(Legacy { current, interpreters, key }) => {
-                let interpreters = interpreters.ok_or_else(|| {
-                    NotPython::LayoutNotBelieved("PyInterpreterState_Head has another form".to_owned())
-                })?;
-                let key = key.map(|at| Key { address: at.wrapping_add(bias), is_initialised: None });
-                Ok(Self {
-                    interpreters_head: interpreters.wrapping_add(bias),
-                    holder: current.wrapping_add(bias),
-                    key,
-                })
-            }
-        }
-    }
-}
-
-fn unreadable(error: ReadError) -> NotPython {
-    NotPython::Unreadable(error.to_string())
-}
-
-/// The first file with code that holds a runtime.
-fn find_runtime(
-    pid: u32,
-    maps: &[Mapping],
-    cache: &mut Cache,
-) -> Result<(Mapping, Arc<ElfFacts>, Runtime), NotPython> {
+fn files_of<'a>(pid: u32, maps: &'a [Mapping], cache: &mut Cache) -> Files<'a> {
     let mut seen = Vec::new();
-    let mut expected = false;
-    let mut fault = None;
+    let mut files = Files { facts: Vec::new(), needs_runtime: false, fault: None };
     for mapping in maps.iter().filter(|mapping| mapping.is_executable() && mapping.is_file()) {
         let file = (mapping.dev, mapping.inode);
         if seen.contains(&file) {
             continue;
         }
         seen.push(file);
-        match cache.facts(pid, mapping) {
+        match cache.facts(pid, maps, mapping) {
             Ok(facts) => {
-                if let Some(runtime) = facts.runtime {
-                    return Ok((mapping.clone(), facts, runtime));
-                }
-                expected |= facts.needs_runtime;
+                files.needs_runtime |= facts.needs_runtime;
+                files.facts.push((mapping, facts));
             }
-            Err(error) => fault = Some(format!("{}: {error}", mapping.path)),
+            Err(error) => files.fault = Some(format!("{}: {error}", mapping.path)),
         }
     }
-    Err(match fault {
-        _ if expected => NotPython::NotYet,
-        Some(fault) => NotPython::Unreadable(fault),
-        None => NotPython::NoRuntime,
-    })
+    files
+}
+
+/// A file with a runtime, in a process.
+struct Candidate<'a> {
+    memory: ProcessMemory,
+    maps: &'a [Mapping],
+    mapping: &'a Mapping,
+    facts: &'a ElfFacts,
+    runtime: Runtime,
+}
+
+impl Candidate<'_> {
+    fn detect(&self) -> Result<Detected, NotPython> {
+        let bias = load_bias(self.facts, self.mapping)?;
+        let (versions, trust) = self.versions(bias)?;
+        let mut last = NotPython::Unsupported("of an unknown version".to_owned());
+        let mut not_yet = false;
+        for version in versions {
+            let Some(table) = offsets::table(version) else {
+                last = NotPython::Unsupported(version.to_string());
+                continue;
+            };
+            let bases = match self.runtime.state {
+                State::Runtime(at) => vec![Some(at.wrapping_add(bias))],
+                State::Legacy(_) => vec![None],
+                State::Unknown => {
+                    // Nothing is found before it is initialised.
+                    not_yet = true;
+                    let ranges = scan::writable(self.maps, self.mapping);
+                    scan::places(&self.memory, ranges, version, &table).into_iter().map(Some).collect()
+                }
+            };
+            for base in bases {
+                match self.attempt(bias, base, version, &table, trust) {
+                    Ok(found) => return Ok(found),
+                    Err(NotPython::NotYet) => not_yet = true,
+                    Err(error) => last = error,
+                }
+            }
+        }
+        Err(if not_yet { NotPython::NotYet } else { last })
+    }
+
+    /// The version that is told, or those that it may be.
+    fn versions(&self, bias: u64) -> Result<(Vec<Version>, Trust), NotPython> {
+        match (self.runtime.version, self.runtime.state) {
+            (Some(VersionSource::Word(at)), _) => {
+                let word = self.memory.read_u32(at.wrapping_add(bias)).map_err(unreadable)?;
+                Ok((vec![Version(word)], Trust::Told))
+            }
+            (Some(VersionSource::Text(version)), _) => Ok((vec![version], Trust::Told)),
+            (None, State::Runtime(at)) => {
+                let mut head = [0; 16];
+                self.memory.read(at.wrapping_add(bias), &mut head).map_err(unreadable)?;
+                // From 3.13 on, the runtime says its version behind the cookie.
+                match head.strip_prefix(debug_offsets::COOKIE).and_then(|rest| rest.first_chunk()) {
+                    Some(word) => Ok((vec![Version(u32::from_le_bytes(*word))], Trust::Told)),
+                    None => Ok((self.facts.versions.clone(), Trust::Guessed)),
+                }
+            }
+            (None, State::Unknown) => Ok((self.facts.versions.clone(), Trust::Guessed)),
+            (None, State::Legacy(_)) => Ok((Vec::new(), Trust::Guessed)),
+        }
+    }
+
+    fn attempt(
+        &self,
+        bias: u64,
+        base: Option<u64>,
+        version: Version,
+        table: &Layout,
+        trust: Trust,
+    ) -> Result<Detected, NotPython> {
+        let (layout, layout_source) = match base {
+            Some(base) => choose_layout(&self.memory, base, version, table)?,
+            None => (*table, LayoutSource::Table),
+        };
+        let layout_source = match (layout_source, trust) {
+            (LayoutSource::Table, Trust::Guessed) => LayoutSource::TableByTrial,
+            (source, _) => source,
+        };
+        let mut process = layout.process;
+        let variables = Variables::of(&self.runtime, base, &layout, bias)?;
+        process.interpreters_head = variables.interpreters_head;
+        process.holder = variables.holder;
+        process.code_type = self.runtime.code_type.map_or(0, |at| at.wrapping_add(bias));
+        let live = live_check::check(&self.memory, &process, trust).map_err(|error| match error {
+            CheckError::NotYet => NotPython::NotYet,
+            CheckError::Mismatch(reason) => NotPython::LayoutNotBelieved(reason.to_owned()),
+            CheckError::Read(error) if error.is_gone() || error.is_forbidden() => unreadable(error),
+            CheckError::Read(error) => NotPython::LayoutNotBelieved(error.to_string()),
+        })?;
+        process.code_type = live.code_type;
+        self.set_routes(&mut process, &layout, &variables, &live, version, bias)?;
+        let mut missing = Vec::new();
+        missing.extend((version.minor() < 11).then_some(Missing::QualifiedNames));
+        let has_route = process.tls_kind != TLS_NONE || process.tsd_kind != TSD_NONE;
+        missing.extend((!has_route).then_some(Missing::Route));
+        Ok(Detected {
+            process,
+            version: version.to_string(),
+            build: Build {
+                kind: if self.facts.is_library { BuildKind::Shared } else { BuildKind::Static },
+                is_embedded: false,
+                is_stripped: self.facts.is_stripped,
+                is_exported: self.runtime.is_exported,
+            },
+            layout_source,
+            missing,
+            others: Vec::new(),
+        })
+    }
+
+    fn set_routes(
+        &self,
+        process: &mut PythonProcess,
+        layout: &Layout,
+        variables: &Variables,
+        live: &Found,
+        version: Version,
+        bias: u64,
+    ) -> Result<(), NotPython> {
+        let gilstate = self.runtime.gilstate_tls.filter(|_| layout.tsd_key.is_none());
+        route::set_tls(&self.memory, process, gilstate.or(self.runtime.tls), self.facts, bias)?;
+        // The variable exists from 3.12 on; musl's vector has cells of another size.
+        if process.tls_kind == TLS_NONE
+            && version.minor() >= 12
+            && !self.facts.needs_musl
+            && let Some(bytes) = self.facts.tls_bytes
+            && let Some(place) = tls_search::search(&self.memory, &live.threads, bytes, self.facts.is_library)
+        {
+            route::set_found_tls(process, place);
+        }
+        route::set_tsd(&self.memory, process, variables, self.facts)
+    }
 }
 
 /// What to add to an address of the file.
@@ -325,68 +345,6 @@ fn choose_layout(
         }
         Err(error) => Err(NotPython::LayoutNotBelieved(error.to_string())),
     }
-}
-
-/// The thread-local variable. Its module id is filled in by the loader before the runtime starts.
-fn set_tls(
-    memory: &impl RemoteMemory,
-    process: &mut PythonProcess,
-    recipe: Option<TlsRecipe>,
-    facts: &ElfFacts,
-    bias: u64,
-) -> Result<(), NotPython> {
-    match recipe {
-        Some(TlsRecipe::Static(offset)) => {
-            process.tls_kind = TLS_STATIC;
-            process.tls_offset = i64::from(offset).cast_unsigned();
-        }
-        // musl's vector has cells of another size: the pthread key serves there.
-        Some(TlsRecipe::Dynamic { pair, add }) if !facts.needs_musl => {
-            let pair = pair.wrapping_add(bias);
-            let module = memory.read_u64(pair).map_err(unreadable)?;
-            let offset = memory.read_u64(pair.wrapping_add(8)).map_err(unreadable)?;
-            if let Ok(module @ 1..) = u32::try_from(module) {
-                process.tls_kind = TLS_DYNAMIC;
-                process.tls_module = module;
-                process.tls_offset = offset.wrapping_add_signed(add.into());
-            }
-        }
-        Some(TlsRecipe::Dynamic { .. }) | None => {}
-    }
-    Ok(())
-}
-
-/// The pthread key. It is made after the first interpreter, so that for a moment it may be missing.
-fn set_tsd(
-    memory: &impl RemoteMemory,
-    process: &mut PythonProcess,
-    variables: &Variables,
-    facts: &ElfFacts,
-) -> Result<(), NotPython> {
-    let Some(Key { address, is_initialised }) = variables.key else {
-        return Ok(());
-    };
-    let key = memory.read_u32(address).map_err(unreadable)?;
-    let is_initialised = match is_initialised {
-        Some(at) => memory.read_u32(at).map_err(unreadable)?,
-        None => u32::from(key != u32::MAX),
-    };
-    if is_initialised == 0 {
-        return Err(NotPython::NotYet);
-    }
-    if is_initialised != 1 || key >= KEY_LIMIT {
-        return Err(NotPython::LayoutNotBelieved("the key of the thread state is none".to_owned()));
-    }
-    process.tsd_key = key;
-    if facts.needs_musl {
-        process.tsd_kind = TSD_MUSL;
-        process.tsd_specific = MUSL_SPECIFIC;
-    } else {
-        process.tsd_kind = TSD_GLIBC;
-        process.tsd_specific = GLIBC_SPECIFIC;
-        process.tsd_first_block = GLIBC_FIRST_BLOCK;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

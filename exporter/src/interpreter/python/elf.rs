@@ -1,26 +1,34 @@
-//! What a mapped ELF file says of an interpreter in it: addresses of a few exported symbols, whether
-//! it needs a library that holds one. Found by symbol or section, never by the file's name.
+//! What a mapped ELF file says of an interpreter in it: addresses of a few symbols, whether it needs a
+//! library that holds one. Found by symbol, section or constants, never by the file's name.
 //!
-//! The file is untrusted. Only section headers, dynamic symbols and their names are read; a file is
-//! read once (see [`super::detect::Cache`]).
+//! ```text
+//! .dynsym → .PyRuntime → (an executable with an interpreter's constants) .symtab → to be searched for
+//! ```
+//!
+//! The file is untrusted, and read once (see [`super::files::Cache`]).
 
 use std::fs::File;
 
 use object::{
-    Object as _, ObjectSection as _, ObjectSegment as _, ReadCache, ReadRef as _, SegmentFlags, elf::PF_X,
-    read::elf::ElfFile64,
+    Object as _, ObjectSection as _, ObjectSegment as _, ReadCache, ReadRef as _, SegmentFlags,
+    elf::PF_X,
+    elf::PT_TLS,
+    read::elf::{ElfFile64, ProgramHeader as _},
 };
 
 use super::{
-    machine_code,
+    hint, machine_code,
+    symbols::Symbols,
     thread_state::{self, TlsRecipe},
     version::Version,
 };
 
 /// Most bytes of a section that is read; the largest seen (LLVM) are below 16 MiB.
 const SECTION_LIMIT: u64 = 64 << 20;
-/// Bytes of an ELF64 symbol.
-const SYMBOL_BYTES: usize = 24;
+/// Most bytes of constants that are searched for an interpreter; those of a static CPython are 3 MiB.
+const CONSTANTS_LIMIT: u64 = 32 << 20;
+/// Most bytes of thread-local storage of a file; that of an interpreter is below 1 KiB.
+const TLS_LIMIT: u64 = 64 << 10;
 /// `DT_NEEDED`.
 const TAG_NEEDED: u64 = 1;
 /// `DT_SONAME`.
@@ -37,8 +45,16 @@ pub struct ElfFacts {
     pub needs_musl: bool,
     /// Whether it is a library (it has a `DT_SONAME`).
     pub is_library: bool,
+    /// Whether it is, or starts, `python` itself rather than another program.
+    pub is_launcher: bool,
+    /// Whether it has no `.symtab`.
+    pub is_stripped: bool,
     /// The executable segment: file offset, bytes in the file, address.
     pub code_segment: Option<(u64, u64, u64)>,
+    /// Bytes of its thread-local storage, rounded up to their alignment.
+    pub tls_bytes: Option<u64>,
+    /// Versions that its constants may mean, where nothing names the version.
+    pub versions: Vec<Version>,
 }
 
 /// An interpreter in a file.
@@ -46,6 +62,8 @@ pub struct ElfFacts {
 pub struct Runtime {
     /// Where its state is.
     pub state: State,
+    /// Whether `.dynsym` names it.
+    pub is_exported: bool,
     /// `PyCode_Type`.
     pub code_type: Option<u64>,
     /// Its version.
@@ -63,6 +81,8 @@ pub enum State {
     Runtime(u64),
     /// Variables of their own (3.6 and earlier).
     Legacy(Legacy),
+    /// Nothing names it: it is searched for in the live process.
+    Unknown,
 }
 
 /// The variables of 3.6. Those that are not exported are in the machine code of functions that are.
@@ -85,6 +105,11 @@ pub enum VersionSource {
     Text(Version),
 }
 
+type Elf<'a> = ElfFile64<'a, object::LittleEndian, &'a ReadCache<File>>;
+
+/// A segment: file offset, bytes in the file, address, whether it is executable.
+type Segment = (u64, u64, u64, bool);
+
 impl ElfFacts {
     /// Reads a file; one that is no 64-bit little-endian ELF file has no findings.
     #[must_use]
@@ -96,16 +121,13 @@ impl ElfFacts {
         }
     }
 
-    fn of<'a>(
-        elf: &ElfFile64<'a, object::LittleEndian, &'a ReadCache<File>>,
-        file: &'a ReadCache<File>,
-    ) -> Self {
-        let section = |name: &str| {
+    fn of<'a>(elf: &Elf<'a>, file: &'a ReadCache<File>) -> Self {
+        let section = |name: &str, limit: u64| {
             let section = elf.section_by_name(name)?;
-            (section.size() <= SECTION_LIMIT).then(|| section.data().ok()).flatten()
+            (section.size() <= limit).then(|| section.data().ok()).flatten()
         };
-        let mut facts = Self::default();
-        let segments: Vec<_> = elf
+        let mut facts = Self { is_stripped: elf.section_by_name(".symtab").is_none(), ..Self::default() };
+        let segments: Vec<Segment> = elf
             .segments()
             .map(|segment| {
                 let (offset, size) = segment.file_range();
@@ -118,9 +140,16 @@ impl ElfFacts {
             .iter()
             .find(|segment| segment.3)
             .map(|&(offset, size, address, _)| (offset, size, address));
+        let endian = object::LittleEndian;
+        facts.tls_bytes = elf
+            .elf_program_headers()
+            .iter()
+            .find(|header| header.p_type(endian) == PT_TLS)
+            .and_then(|header| header.p_memsz(endian).checked_next_multiple_of(header.p_align(endian).max(1)))
+            .filter(|bytes| *bytes <= TLS_LIMIT);
 
-        let names = section(".dynstr").unwrap_or_default();
-        for entry in section(".dynamic").unwrap_or_default().as_chunks::<16>().0 {
+        let names = section(".dynstr", SECTION_LIMIT).unwrap_or_default();
+        for entry in section(".dynamic", SECTION_LIMIT).unwrap_or_default().as_chunks::<16>().0 {
             let name = || string(names, word(entry, 8)?);
             match word(entry, 0) {
                 Some(TAG_NEEDED) => {
@@ -133,100 +162,79 @@ impl ElfFacts {
             }
         }
 
-        let symbols = Symbols::find(section(".dynsym").unwrap_or_default(), names);
+        let exported = Symbols::find(section(".dynsym", SECTION_LIMIT).unwrap_or_default(), names);
+        facts.is_launcher = exported.is_launcher;
+        // The section holds exactly the runtime (3.10 and later).
+        let runtime_section = elf.section_by_name(".PyRuntime").map(|section| section.address());
+        let mut symbols = exported;
+        let mut is_unknown = false;
+        if !exported.has_state() {
+            let constants = || section(".rodata", CONSTANTS_LIMIT).unwrap_or_default();
+            // Constants are read of executables only: an interpreter in a library exports its symbols.
+            let may_hold = !facts.is_library && !facts.needs_runtime;
+            if runtime_section.is_none() && !(may_hold && hint::has_interpreter(constants())) {
+                return facts;
+            }
+            let table = section(".symtab", SECTION_LIMIT).unwrap_or_default();
+            symbols = Symbols::find(table, section(".strtab", SECTION_LIMIT).unwrap_or_default());
+            symbols.runtime = symbols.runtime.or(runtime_section);
+            if symbols.version.is_none() && symbols.get_version.is_none() {
+                facts.versions = hint::versions(constants());
+                is_unknown = !symbols.has_state() && !facts.versions.is_empty();
+            }
+        }
         let bytes = |address: u64, length: usize| {
             let &(offset, _, base, _) = segments.iter().find(|(_, size, base, _)| {
                 address.checked_sub(*base).is_some_and(|into| into.saturating_add(length as u64) <= *size)
             })?;
             file.read_bytes_at(offset.checked_add(address - base)?, length as u64).ok()
         };
+        facts.runtime = Runtime::of(&symbols, bytes, is_unknown)
+            .map(|it| Runtime { is_exported: exported.has_state(), ..it });
+        facts
+    }
+}
+
+impl Runtime {
+    fn of<'a>(
+        symbols: &Symbols,
+        bytes: impl Fn(u64, usize) -> Option<&'a [u8]>,
+        is_unknown: bool,
+    ) -> Option<Self> {
         let code = |address: Option<u64>| Some((bytes(address?, thread_state::CODE_BYTES)?, address?));
-        // An embedder may export nothing: the section holds exactly the runtime.
-        let runtime =
-            symbols.runtime.or_else(|| elf.section_by_name(".PyRuntime").map(|section| section.address()));
-        let state = match (runtime, symbols.current) {
-            (Some(address), _) => Some(State::Runtime(address)),
-            (None, Some(current)) => Some(State::Legacy(Legacy {
+        let state = match (symbols.runtime, symbols.current) {
+            (Some(address), _) => State::Runtime(address),
+            (None, Some(current)) => State::Legacy(Legacy {
                 current,
                 interpreters: code(symbols.head).and_then(|(code, at)| machine_code::returned(code, at)),
                 key: code(symbols.gilstate).and_then(|(code, at)| machine_code::first_argument(code, at)),
-            })),
-            (None, None) => None,
+            }),
+            (None, None) if is_unknown => State::Unknown,
+            (None, None) => return None,
         };
         let text = || {
             let at = symbols.get_version?;
             machine_code::addresses(bytes(at, machine_code::VERSION_CODE_BYTES)?, at)
                 .find_map(|address| Version::parse(bytes(address, Version::TEXT_BYTES)?))
         };
-        facts.runtime = state.map(|state| Runtime {
+        Some(Self {
             state,
+            is_exported: false,
             code_type: symbols.code_type,
             version: symbols.version.map(VersionSource::Word).or_else(|| text().map(VersionSource::Text)),
             tls: code(symbols.get_current).and_then(|(code, at)| thread_state::parse(code, at)),
             gilstate_tls: code(symbols.gilstate).and_then(|(code, at)| thread_state::parse(code, at)),
-        });
-        facts
-    }
-}
-
-/// Addresses of the exported symbols that tell of an interpreter.
-#[derive(Default)]
-struct Symbols {
-    /// `_PyRuntime`.
-    runtime: Option<u64>,
-    /// `_PyThreadState_Current`.
-    current: Option<u64>,
-    /// `PyInterpreterState_Head`.
-    head: Option<u64>,
-    /// `PyGILState_GetThisThreadState`.
-    gilstate: Option<u64>,
-    /// `_PyThreadState_GetCurrent`.
-    get_current: Option<u64>,
-    /// `PyCode_Type`.
-    code_type: Option<u64>,
-    /// `Py_Version`.
-    version: Option<u64>,
-    /// `Py_GetVersion`.
-    get_version: Option<u64>,
-}
-
-impl Symbols {
-    fn find(table: &[u8], names: &[u8]) -> Self {
-        let mut found = Self::default();
-        for symbol in table.as_chunks::<SYMBOL_BYTES>().0 {
-            // st_name @ 0, st_shndx @ 6, st_value @ 8
-            let name_at = u64::from(u32::from_le_bytes([symbol[0], symbol[1], symbol[2], symbol[3]]));
-            if (symbol[6], symbol[7]) == (0, 0)
-                || !names
-                    .get(name_at as usize..)
-                    .is_some_and(|name| name.starts_with(b"_Py") || name.starts_with(b"Py"))
-            {
-                continue;
-            }
-            let field = match string(names, name_at) {
-                Some(b"_PyRuntime") => &mut found.runtime,
-                Some(b"_PyThreadState_Current") => &mut found.current,
-                Some(b"PyInterpreterState_Head") => &mut found.head,
-                Some(b"PyGILState_GetThisThreadState") => &mut found.gilstate,
-                Some(b"_PyThreadState_GetCurrent") => &mut found.get_current,
-                Some(b"PyCode_Type") => &mut found.code_type,
-                Some(b"Py_Version") => &mut found.version,
-                Some(b"Py_GetVersion") => &mut found.get_version,
-                _ => continue,
-            };
-            *field = word(symbol, 8);
-        }
-        found
+        })
     }
 }
 
 /// The string that begins at `at`.
-fn string(table: &[u8], at: u64) -> Option<&[u8]> {
+pub(super) fn string(table: &[u8], at: u64) -> Option<&[u8]> {
     table.get(usize::try_from(at).ok()?..)?.split(|&byte| byte == 0).next()
 }
 
 /// A little-endian word.
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn word(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
@@ -237,8 +245,9 @@ mod tests {
     #[test]
     fn the_test_itself_holds_no_interpreter() {
         let facts = ElfFacts::read(File::open("/proc/self/exe").unwrap());
-        assert_eq!(facts.runtime, None);
+        assert_eq!(facts.runtime.map(|runtime| runtime.state), None);
         assert!(!facts.needs_runtime && !facts.is_library && facts.code_segment.is_some());
+        assert!(!facts.is_stripped && facts.tls_bytes.is_some());
     }
 
     #[test]
