@@ -22,8 +22,11 @@ use otel_profile_exporter::{
         code_object::CodeObject,
         detect,
         line_table::{self, Form, Line},
+        live_check::{self, Trust},
+        offsets, scan,
+        version::Version,
     },
-    process::{identity::ProcessIdentity, stat},
+    process::{identity::ProcessIdentity, mappings, stat},
     remote_memory::{ProcessMemory, RemoteMemory as _},
 };
 
@@ -210,6 +213,9 @@ fn interpreters_are_detected_and_their_code_is_read() {
             assert_eq!(code, expected);
         }
         assert!(CodeObject::read_remote(&memory, &process, process.code_type).is_err());
+        if minor > 6 {
+            assert_found_without_symbols(pid, &version, &process);
+        }
 
         // A second look reads no file, and takes little time.
         let reads = cache.reads();
@@ -224,6 +230,28 @@ fn interpreters_are_detected_and_their_code_is_read() {
         assert!(identity.executable_name.starts_with("python3"), "{identity:?}");
         assert!(matches!(detect(pid, 5, start_ticks + 1, &mut cache), Err(NotPython::Unreadable(_))));
     }
+}
+
+/// What symbols tell of the interpreter is found by search too, and nothing else passes the check.
+fn assert_found_without_symbols(pid: u32, version: &str, process: &exporter_common::python::PythonProcess) {
+    let memory = ProcessMemory { pid };
+    let maps = mappings::read(pid).unwrap();
+    let owner = maps.iter().find(|it| it.start <= process.code_type && process.code_type < it.end).unwrap();
+    let version = Version::parse(format!("{version}\0").as_bytes()).unwrap();
+    let layout = offsets::table(version).unwrap();
+    let places = scan::places(&memory, &maps, owner, version, &layout);
+    eprintln!("{version}: the runtime may be at {places:x?}");
+    let mut passed = Vec::new();
+    for base in places {
+        let head = base + layout.interpreters_head;
+        let guess =
+            exporter_common::python::PythonProcess { interpreters_head: head, code_type: 0, ..*process };
+        if let Ok(found) = live_check::check(&memory, &guess, Trust::Guessed) {
+            passed.push((head, found.code_type));
+            assert_eq!(found.threads.len(), 2);
+        }
+    }
+    assert_eq!(passed, [(process.interpreters_head, process.code_type)]);
 }
 
 /// What the walk does by the pthread key: every thread of the list must be found by its own key.

@@ -201,8 +201,8 @@ impl Candidate<'_> {
                 State::Unknown => {
                     // Nothing is found before it is initialised.
                     not_yet = true;
-                    let ranges = scan::writable(self.maps, self.mapping);
-                    scan::places(&self.memory, ranges, version, &table).into_iter().map(Some).collect()
+                    let places = scan::places(&self.memory, self.maps, self.mapping, version, &table);
+                    places.into_iter().map(Some).collect()
                 }
             };
             for base in bases {
