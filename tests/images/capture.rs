@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use exporter_tests::exporter::until;
 use exporter_tests::image::{Image, Recording, chain, walk};
 use exporter_tests::interpreter;
-use otel_profile_exporter::interpreter::python::detect::{Cache, detect};
+use otel_profile_exporter::interpreter::python::{Cache, detect};
 use otel_profile_exporter::process::stat;
 use otel_profile_exporter::remote_memory::{ProcessMemory, RemoteMemory};
 

@@ -1,5 +1,7 @@
 //! The stages wired together.
 
+pub mod agenda;
+pub mod detector;
 pub mod pause;
 pub mod profiler;
 pub mod stop;

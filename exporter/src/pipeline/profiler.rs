@@ -70,9 +70,13 @@ impl Profiler {
         let Sampler { mut programs, processes, records, events, counters } = Sampler::load(period_ns)?;
         let wanted = (options.only_wanted || !options.pids.is_empty()).then(|| options.pids.clone());
         let unix_offset_ns = clock::monotonic_to_unix_ns().unwrap_or_default();
+        let tracker = Tracker::new(processes, wanted).map_err(|error| LoadError::Other {
+            action: "start the thread that detects interpreters",
+            reason: format!("{error}; raise the limits of descriptors and threads (ulimit -n, -u)"),
+        })?;
         let mut profiler = Self {
             counters: PipelineCounters::default(),
-            tracker: Tracker::new(processes, wanted),
+            tracker,
             records,
             events,
             kernel_counters: counters,
@@ -82,7 +86,7 @@ impl Profiler {
             last_resync: Instant::now(),
             programs: None,
         };
-        profiler.tracker.resync();
+        profiler.tracker.settle();
         programs.attach()?;
         profiler.programs = Some(programs);
         Ok(profiler)
@@ -106,14 +110,16 @@ impl Profiler {
         }
         // poll(2) counts in whole milliseconds; rounding up keeps the loop from spinning.
         let wait = wait.max(Duration::from_millis(1));
-        if let Err(error) = poll::readable(self.events.as_fd(), wait) {
+        if let Err(error) = poll::readable(&[self.events.as_fd(), self.tracker.wake()], wait) {
             tracing::warn!("waiting for process events: {error}; falling back to a timer");
             std::thread::sleep(wait);
         }
         if self.last_drain.elapsed() >= DRAIN_INTERVAL {
             self.drain_records();
         }
+        // Events first: an answer about a program that has been replaced must find nobody.
         self.drain_events();
+        self.tracker.take_answers();
         self.tracker.look_again();
         if self.last_resync.elapsed() >= RESYNC_INTERVAL {
             self.tracker.resync();
@@ -154,6 +160,8 @@ impl Profiler {
             ("processes_refused", tracked.refused),
             ("processes_unreadable", tracked.unreadable),
             ("processes_no_room", tracked.no_room),
+            ("processes_further_runtimes", tracked.further_runtimes),
+            ("process_looks_postponed", tracked.postponed),
             ("samples_aggregated", self.counters.aggregated),
             ("records_undecodable", self.counters.undecodable),
             ("records_without_process", self.counters.without_process),

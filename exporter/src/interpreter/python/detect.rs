@@ -9,8 +9,8 @@
 //!              → layout → checked against live threads → routes to the thread state
 //! ```
 //!
-//! A process may hold several runtimes. The first that runs is walked, in the order of addresses; the
-//! others are named in [`Detected::others`].
+//! A process may hold several runtimes. One is walked: that which was walked before, else the first that
+//! runs, in the order of addresses; the others are named in [`Detected::others`].
 
 use std::{fmt, sync::Arc};
 
@@ -95,39 +95,40 @@ pub enum NotPython {
 /// [`NotPython`] says why there is nothing to walk; [`NotPython::NotYet`] asks for another look.
 pub fn detect(pid: u32, generation: u32, start_ticks: u64, cache: &mut Cache) -> Result<Detected, NotPython> {
     let maps = mappings::read(pid).map_err(|error| NotPython::Unreadable(error.to_string()))?;
-    detect_in(pid, generation, start_ticks, &maps, cache)
+    let found = detect_in(pid, start_ticks, &maps, None, cache)?;
+    Ok(Detected { process: PythonProcess { generation, ..found.process }, ..found })
 }
 
-/// The same, with the mappings of the process as they were a moment ago.
+/// The same, with the mappings of the process as they were a moment ago; `walked` is the
+/// `interpreters_head` of the runtime that is walked already. The generation is left 0.
 ///
 /// # Errors
 ///
 /// As [`detect`].
 pub fn detect_in(
     pid: u32,
-    generation: u32,
     start_ticks: u64,
     maps: &[Mapping],
+    walked: Option<u64>,
     cache: &mut Cache,
 ) -> Result<Detected, NotPython> {
     let files = files_of(pid, maps, cache);
     let is_embedded = !files.facts.iter().any(|(_, facts)| facts.is_launcher && !facts.is_library);
-    let mut first: Option<Detected> = None;
-    let mut others = Vec::new();
+    let mut all: Vec<(Detected, &Mapping)> = Vec::new();
     let mut error = None;
     for (mapping, facts) in &files.facts {
         let Some(runtime) = facts.runtime else { continue };
         let candidate = Candidate { memory: ProcessMemory { pid }, maps, mapping, facts, runtime };
         match candidate.detect() {
-            Ok(found) if first.is_none() => {
-                first = Some(Detected { build: Build { is_embedded, ..found.build }, ..found });
-            }
-            Ok(found) => others.push(format!("{} ({})", found.version, mapping.path)),
+            Ok(found) => all.push((found, mapping)),
             Err(NotPython::NotYet) => error = Some(NotPython::NotYet),
             Err(other) => error = error.or(Some(other)),
         }
     }
-    let Some(mut found) = first else {
+    // The one that is walked comes first.
+    all.sort_by_key(|(found, _)| Some(found.process.interpreters_head) != walked);
+    let mut all = all.into_iter();
+    let Some((mut found, _)) = all.next() else {
         return Err(match (error, files.fault) {
             (Some(error), _) => error,
             (None, _) if files.needs_runtime => NotPython::NotYet,
@@ -138,10 +139,10 @@ pub fn detect_in(
     if start_ticks != 0 && stat::is_gone(pid, start_ticks) {
         return Err(NotPython::Unreadable("the process has ended".to_owned()));
     }
-    found.process.generation = generation;
     found.process.start_ticks = start_ticks;
-    found.missing.extend((!others.is_empty()).then_some(Missing::OtherRuntimes));
-    found.others = others;
+    found.build.is_embedded = is_embedded;
+    found.others = all.map(|(other, mapping)| format!("{} ({})", other.version, mapping.path)).collect();
+    found.missing.extend((!found.others.is_empty()).then_some(Missing::OtherRuntimes));
     Ok(found)
 }
 
