@@ -1,10 +1,11 @@
-/* A program that knows nothing of Python until it loads some, each in a scope of its own (RTLD_LOCAL).
+/* A program that knows nothing of Python until it loads some: one for all to see, several each in a scope of its own
+ * (RTLD_LOCAL; extension modules then lack the symbols of their interpreter, so only pure modules can be imported).
  *
  * late BEFORE AFTER (LIBRARY HOME)… -- SCRIPT ARGUMENTS…
  *
  * Sleeps BEFORE seconds, then loads each LIBRARY (a libpython) and starts its interpreter with the standard library of
- * the prefix HOME, in a thread of its own; prints `loaded`; and AFTER seconds later each runs the script as __main__. A further argument tells the
- * scripts apart: the number of the library, from 0 on, is appended to the last argument.
+ * the prefix HOME, in a thread of its own; prints `loaded`; and AFTER seconds later each runs the script as __main__. The
+ * number of the library, from 0 on, is appended to the script's last argument.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -23,6 +24,7 @@ static struct runtime {
     int failed;
 } runtimes[MOST];
 static double after;
+static int scope;
 static pthread_barrier_t loaded;
 
 static void wait_for(double seconds) {
@@ -46,7 +48,7 @@ static char *program_of(char **arguments, int number) {
 
 static void *run(void *argument) {
     struct runtime *runtime = argument;
-    void *library = dlopen(runtime->library, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(runtime->library, RTLD_NOW | scope);
     if (!library) {
         fprintf(stderr, "%s\n", dlerror());
         exit(1);
@@ -71,6 +73,7 @@ int main(int argc, char **argv) {
         runtimes[count++].library = argv[at];
         at += 2;
     }
+    scope = count == 1 ? RTLD_GLOBAL : RTLD_LOCAL;
     pthread_barrier_init(&loaded, NULL, (unsigned)count + 1);
     wait_for(atof(argv[1]));
     for (int i = 0; i < count; i++) {

@@ -201,9 +201,17 @@ pub fn record_program(
     command.push(python.sees(&program).into());
     command.extend(arguments.iter().map(OsString::from));
     command.extend(["--truth".into(), python.sees(&truth).into()]);
+    record_truth(options, &command, &truth)
+}
+
+/// Records a command that writes its truth to a file; the truth, and the recording.
+///
+/// # Panics
+/// When it does not end with 0, or wrote no truth.
+pub fn record_truth(options: &[&str], command: &[OsString], truth: &Path) -> (Value, Recording) {
     let command: Vec<&OsStr> = command.iter().map(OsString::as_os_str).collect();
     let recording = record_command(options, &command);
-    (truth::read(&truth), recording)
+    (truth::read(truth), recording)
 }
 
 /// Polls a condition within the deadline.

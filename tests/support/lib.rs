@@ -12,6 +12,7 @@
 pub mod bpf;
 pub mod calls;
 pub mod collector;
+pub mod compile;
 pub mod daemon;
 pub mod exporter;
 pub mod folded;
