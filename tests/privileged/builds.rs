@@ -27,10 +27,17 @@ const PIC_LIBRARY: &str = "/usr/lib/python3.11/config-3.11-x86_64-linux-gnu/libp
 const STATIC_HEADERS: &str = "-I/usr/include/python3.11";
 const STATIC_NEEDS: [&str; 5] = ["-lexpat", "-lz", "-lm", "-ldl", "-lpthread"];
 
+/// The same where the interpreter is searched for: an exporter that is not optimised takes 0.1 s for it.
+const SEARCHED_SECONDS: &str = "0.3";
+
 /// Runs `calls.py` by a command and compares its chains.
-fn compare(python: &Interpreter, mut command: Vec<OsString>, dir: &TempDir) {
+fn compare(python: &Interpreter, command: Vec<OsString>, dir: &TempDir) {
+    compare_for(SECONDS, python, command, dir);
+}
+
+fn compare_for(seconds: &str, python: &Interpreter, mut command: Vec<OsString>, dir: &TempDir) {
     let truth = dir.join("truth.json");
-    command.extend([program("calls.py").into(), SECONDS.into(), "--truth".into(), truth.clone().into()]);
+    command.extend([program("calls.py").into(), seconds.into(), "--truth".into(), truth.clone().into()]);
     let (truth, recording) = record_truth(&["--rate", "499"], &command, &truth);
     every_call_took_place(python, &truth, &recording, RATE);
 }
@@ -90,6 +97,42 @@ fn no_name_has_python_in_it() {
                 compare(&named(python, "renamed"), words(&[&dir.join("worker")]), &dir);
             }
         }
+    }
+}
+
+/// Takes the section headers out of an ELF file: `e_shoff`, `e_shnum` and `e_shstrndx` of its header.
+fn without_section_headers(path: &Path) {
+    let mut bytes = fs::read(path).expect("a file");
+    bytes[40..48].fill(0);
+    bytes[60..64].fill(0);
+    fs::write(path, bytes).expect("written");
+}
+
+/// No `.symtab` in executable and library; then no section headers either.
+#[test]
+fn stripped() {
+    if !is_root("stripped") {
+        return;
+    }
+    for python in interpreter::every().iter().filter(|python| python.root.is_none()) {
+        let dir = TempDir::new("engine");
+        let command = renamed(python, &dir).unwrap_or_else(|| {
+            fs::copy(&python.path, dir.join("worker")).expect("a copy");
+            words(&[&dir.join("worker")])
+        });
+        let files: Vec<PathBuf> =
+            fs::read_dir(dir.path()).expect("its files").flatten().map(|entry| entry.path()).collect();
+        let run = |what: &str| {
+            // Its truth lies beside, so that the folder holds what runs and nothing else.
+            let truth = TempDir::new("truth");
+            compare(&named(python, what), command.clone(), &truth);
+        };
+        if !tool(Command::new("strip").args(&files)) {
+            return;
+        }
+        run("stripped");
+        files.iter().for_each(|file| without_section_headers(file));
+        run("without section headers");
     }
 }
 
@@ -201,7 +244,7 @@ fn embedded_in_a_program_that_exports_nothing() {
         }
         let run = |file: &str, what: &str, says: &str| {
             let what = format!("{what} ({})", flags[0]);
-            compare(&named(&python, &what), words(&[&dir.join(file)]), &dir);
+            compare_for(SEARCHED_SECONDS, &named(&python, &what), words(&[&dir.join(file)]), &dir);
             doctor_says(&dir, words(&[&dir.join(file)]), says);
         };
         run(
@@ -218,6 +261,8 @@ fn embedded_in_a_program_that_exports_nothing() {
         let rename = ["--rename-section", ".PyRuntime=.other"];
         if tool(Command::new("objcopy").args(rename).arg(&stripped).arg(dir.join("blind"))) {
             run("blind", "embedded, stripped, without the section of the runtime", found);
+            without_section_headers(&dir.join("blind"));
+            run("blind", "embedded, without section headers", found);
         }
     }
 }

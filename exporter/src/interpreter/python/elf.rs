@@ -9,30 +9,18 @@
 
 use std::fs::File;
 
-use object::{
-    Object as _, ObjectSection as _, ObjectSegment as _, ReadCache, ReadRef as _, SegmentFlags,
-    elf::PF_X,
-    elf::PT_TLS,
-    read::elf::{ElfFile64, ProgramHeader as _},
-};
+use object::ReadCache;
 
 use super::{
+    elf_parts::Parts,
     hint, machine_code,
     symbols::Symbols,
     thread_state::{self, TlsRecipe},
     version::Version,
 };
 
-/// Most bytes of a section that is read; the largest seen (LLVM) are below 16 MiB.
-const SECTION_LIMIT: u64 = 64 << 20;
-/// Most bytes of constants that are searched for an interpreter; those of a static CPython are 3 MiB.
-const CONSTANTS_LIMIT: u64 = 32 << 20;
-/// Most bytes of thread-local storage of a file; that of an interpreter is below 1 KiB.
-const TLS_LIMIT: u64 = 64 << 10;
 /// `DT_NEEDED`.
 const TAG_NEEDED: u64 = 1;
-/// `DT_SONAME`.
-const TAG_SONAME: u64 = 14;
 
 /// Findings in one file. Addresses are those of the file: add the load bias.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +31,7 @@ pub struct ElfFacts {
     pub needs_runtime: bool,
     /// Whether it needs musl rather than glibc.
     pub needs_musl: bool,
-    /// Whether it is a library (it has a `DT_SONAME`).
+    /// Whether it is a library rather than a program.
     pub is_library: bool,
     /// Whether it is, or starts, `python` itself rather than another program.
     pub is_launcher: bool,
@@ -105,102 +93,62 @@ pub enum VersionSource {
     Text(Version),
 }
 
-type Elf<'a> = ElfFile64<'a, object::LittleEndian, &'a ReadCache<File>>;
-
-/// A segment: file offset, bytes in the file, address, whether it is executable.
-type Segment = (u64, u64, u64, bool);
-
 impl ElfFacts {
     /// Reads a file; one that is no 64-bit little-endian ELF file has no findings.
     #[must_use]
     pub fn read(file: File) -> Self {
         let cache = ReadCache::new(file);
-        match ElfFile64::<object::LittleEndian, _>::parse(&cache) {
-            Ok(elf) => Self::of(&elf, &cache),
-            Err(_) => Self::default(),
-        }
+        Parts::parse(&cache).map_or_else(Self::default, |parts| Self::of(&parts))
     }
 
-    fn of<'a>(elf: &Elf<'a>, file: &'a ReadCache<File>) -> Self {
-        let section = |name: &str, limit: u64| {
-            let section = elf.section_by_name(name)?;
-            (section.size() <= limit).then(|| section.data().ok()).flatten()
+    fn of(parts: &Parts<'_>) -> Self {
+        let (symbols, names) = parts.dynamic_symbols();
+        let exported = Symbols::find(symbols, names);
+        let mut facts = Self {
+            is_library: !parts.is_program(),
+            is_launcher: exported.is_launcher,
+            is_stripped: parts.section_address(".symtab").is_none(),
+            code_segment: parts
+                .segments
+                .iter()
+                .find(|segment| segment.is_code())
+                .map(|segment| (segment.offset, segment.size, segment.address)),
+            tls_bytes: parts.tls_bytes(),
+            ..Self::default()
         };
-        let mut facts = Self { is_stripped: elf.section_by_name(".symtab").is_none(), ..Self::default() };
-        let segments: Vec<Segment> = elf
-            .segments()
-            .map(|segment| {
-                let (offset, size) = segment.file_range();
-                let code =
-                    matches!(segment.flags(), SegmentFlags::Elf { p_flags, .. } if p_flags.0 & PF_X.0 != 0);
-                (offset, size, segment.address(), code)
-            })
-            .collect();
-        facts.code_segment = segments
-            .iter()
-            .find(|segment| segment.3)
-            .map(|&(offset, size, address, _)| (offset, size, address));
-        let endian = object::LittleEndian;
-        facts.tls_bytes = elf
-            .elf_program_headers()
-            .iter()
-            .find(|header| header.p_type(endian) == PT_TLS)
-            .and_then(|header| header.p_memsz(endian).checked_next_multiple_of(header.p_align(endian).max(1)))
-            .filter(|bytes| *bytes <= TLS_LIMIT);
-
-        let names = section(".dynstr", SECTION_LIMIT).unwrap_or_default();
-        for entry in section(".dynamic", SECTION_LIMIT).unwrap_or_default().as_chunks::<16>().0 {
-            let name = || string(names, word(entry, 8)?);
-            match word(entry, 0) {
-                Some(TAG_NEEDED) => {
-                    let name = name().unwrap_or_default();
-                    facts.needs_runtime |= name.starts_with(b"libpython");
-                    facts.needs_musl |= name.starts_with(b"libc.musl") || name == b"libc.so";
-                }
-                Some(TAG_SONAME) => facts.is_library = true,
-                _ => {}
-            }
+        for name in parts.tagged(TAG_NEEDED).filter_map(|at| string(names, at)) {
+            facts.needs_runtime |= name.starts_with(b"libpython");
+            facts.needs_musl |= name.starts_with(b"libc.musl") || name == b"libc.so";
         }
-
-        let exported = Symbols::find(section(".dynsym", SECTION_LIMIT).unwrap_or_default(), names);
-        facts.is_launcher = exported.is_launcher;
         // The section holds exactly the runtime (3.10 and later).
-        let runtime_section = elf.section_by_name(".PyRuntime").map(|section| section.address());
+        let runtime_section = parts.section_address(".PyRuntime");
         let mut symbols = exported;
         let mut is_unknown = false;
         if !exported.has_state() {
-            let constants = || section(".rodata", CONSTANTS_LIMIT).unwrap_or_default();
-            // Constants are read of executables only: an interpreter in a library exports its symbols.
+            // Constants are read of programs only: an interpreter in a library exports its symbols.
             let may_hold = !facts.is_library && !facts.needs_runtime;
-            if runtime_section.is_none() && !(may_hold && hint::has_interpreter(constants())) {
+            if runtime_section.is_none() && !(may_hold && hint::has_interpreter(parts.constants())) {
                 return facts;
             }
-            let table = section(".symtab", SECTION_LIMIT).unwrap_or_default();
-            symbols = Symbols::find(table, section(".strtab", SECTION_LIMIT).unwrap_or_default());
+            symbols = Symbols::find(
+                parts.section(".symtab").unwrap_or_default(),
+                parts.section(".strtab").unwrap_or_default(),
+            );
             symbols.runtime = symbols.runtime.or(runtime_section);
             if symbols.version.is_none() && symbols.get_version.is_none() {
-                facts.versions = hint::versions(constants());
+                facts.versions = hint::versions(parts.constants());
                 is_unknown = !symbols.has_state() && !facts.versions.is_empty();
             }
         }
-        let bytes = |address: u64, length: usize| {
-            let &(offset, _, base, _) = segments.iter().find(|(_, size, base, _)| {
-                address.checked_sub(*base).is_some_and(|into| into.saturating_add(length as u64) <= *size)
-            })?;
-            file.read_bytes_at(offset.checked_add(address - base)?, length as u64).ok()
-        };
-        facts.runtime = Runtime::of(&symbols, bytes, is_unknown)
+        facts.runtime = Runtime::of(&symbols, parts, is_unknown)
             .map(|it| Runtime { is_exported: exported.has_state(), ..it });
         facts
     }
 }
 
 impl Runtime {
-    fn of<'a>(
-        symbols: &Symbols,
-        bytes: impl Fn(u64, usize) -> Option<&'a [u8]>,
-        is_unknown: bool,
-    ) -> Option<Self> {
+    fn of(symbols: &Symbols, parts: &Parts<'_>, is_unknown: bool) -> Option<Self> {
+        let bytes = |address: u64, length: usize| parts.bytes(address, length as u64);
         let code = |address: Option<u64>| Some((bytes(address?, thread_state::CODE_BYTES)?, address?));
         let state = match (symbols.runtime, symbols.current) {
             (Some(address), _) => State::Runtime(address),

@@ -10,6 +10,7 @@ pub mod code_object;
 pub mod debug_offsets;
 pub mod detect;
 pub mod elf;
+pub mod elf_parts;
 pub mod files;
 pub mod fingerprint;
 pub mod hint;
