@@ -223,7 +223,7 @@ def score(records, t, rate=None, syms=None):
                 want = ["b%d" % ((num >> b) & 1) for b in (5, 4, 3, 2, 1, 0)]
                 ok = bits == want
                 okf = f[2] == "<churn-%d>" % num
-                okl = f[3] in (3 + num % 50, 2)
+                okl = f[3] in (1, 2, 3 + num % 50, 4 + num % 50)        # entry, cap(), loop, return
                 C["churn_named"] += n
                 C["churn_ok"] += n if ok and okf and okl else 0
                 C["churn_path_bad"] += n if not ok else 0
