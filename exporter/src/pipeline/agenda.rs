@@ -15,9 +15,9 @@ const QUIET: Duration = Duration::from_millis(5);
 const PYTHON: Duration = Duration::from_secs(1);
 /// The longest wait.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Looks at quiet processes a second. One costs some 10 µs, so all of them 0.5 % of a core; with more
-/// than 5,000 old processes the waits become longer than [`LONGEST`].
-const QUIET_RATE: u32 = 500;
+/// Looks at quiet processes a second. One costs some 50 µs, so all of them 1 % of a core; with more
+/// than 2,000 old processes the waits become longer than [`LONGEST`].
+const QUIET_RATE: u32 = 200;
 
 /// Why a process is looked at again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
